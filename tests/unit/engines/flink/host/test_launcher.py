@@ -1,0 +1,415 @@
+"""The tasks of an attempt in subtasks: which task gets which subtask, what each is told and sent, and what is brought back from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+import socket
+import tarfile
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from akrunner.cluster.resources import TaskResources
+from akrunner.engines.feeder import CountingFeeder
+from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.host import launcher as launcher_module
+from akrunner.engines.flink.host.client import Submission
+from akrunner.engines.flink.host.launcher import FlinkLauncher
+from akrunner.engines.flink.host.places import Place
+from akrunner.engines.flink.host.table import FlinkTable
+from akrunner.engines.flink.schemas import schema_from
+from akrunner.engines.workdir import WorkDir
+from akrunner.errors import JobCancelledError, JobError, StartError
+from akrunner.schema import Schema
+from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec, TaskSpec
+
+SCHEMA = pa.schema([("a", pa.int64())])
+CHIEF, WORKER, PS = TaskSpec("chief", 0), TaskSpec("worker", 0), TaskSpec("ps", 0)
+TF_CONFIG: Any = {"cluster": {"chief": ["h:1"]}, "task": {"type": "chief", "index": 0}}
+
+
+class Engine:
+    """Lends subtasks, and in their place says what Flink says."""
+
+    slot_timeout = 5.0
+
+    def __init__(self, *places: Place) -> None:
+        self.places = list(places)
+        self.submitted = Submission()
+        self.calls: list[Any] = []
+        self.why: Exception | None = None
+
+    def take(self, count: int, name: str) -> Any:
+        self.calls.append(("take", count, name))
+        return self
+
+    def take_for(self, table: Any, job: JobSpec, name: str) -> Any:
+        self.calls.append(("take for", table.name, name))
+        return self
+
+    def give_back(self, subtasks: Any) -> None:
+        self.calls.append("give back")
+
+    # as Subtasks
+
+    def come(self, seconds: float) -> list[Place]:
+        assert seconds == 5.0
+        return self.places
+
+    def check(self) -> None:
+        self.calls.append("check")
+
+    def explain(self) -> None:
+        if self.why is not None:
+            raise self.why
+
+    def clear(self) -> None:
+        self.calls.append("clear")
+
+
+def place(subtask: int, fed: bool = False, machine: str = "m", **settled: Any) -> Place:
+    """One that has answered already."""
+    made = Place(subtask, fed)
+    folder = f"/tmp/{subtask}"
+    made._heed(
+        pb.Said(settled=pb.Settled(address=f"10.0.0.2:{subtask}", folder=folder, machine=machine, **{"cores": 8, **settled}))
+    )
+    return made
+
+
+def told(one: Place) -> list[pb.Told]:
+    one._out.put(None)
+    return list(one.told())
+
+
+class Kit:
+    """What a launcher is made of, in a directory of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        script = path / "s.py"
+        script.write_text("def main(c): pass\n")
+        self.job = JobSpec(
+            ScriptSpec(str(script), "s.py", ((str(script), "s.py"),)), Schema.from_arrow(SCHEMA), "/py", env={"B": "job"}
+        )
+        self.work = WorkDir(str(path / "work"), False, "TMPDIR")
+        for task in (CHIEF, WORKER, PS):
+            os.makedirs(self.work.files_dir(task))
+        Path(self.work.bundle).write_text("the bundle")
+
+    def launcher(self, engine: Engine, job: JobSpec | None = None, **given: Any) -> FlinkLauncher:
+        resources = {task: TaskResources(env={"A": task.name, "B": "theirs"}) for task in (CHIEF, WORKER, PS)}
+        return FlinkLauncher(engine, job or self.job, self.work, resources, **given)
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return Kit(tmp_path)
+
+
+def of(kit: Kit, **options: Any) -> JobSpec:
+    return dataclasses.replace(kit.job, **options)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was started, in place of processes: (place, order, the names in its package)."""
+    made: list[Any] = []
+
+    def start(place: Place, package: str, order: pb.Order, seconds: float) -> Any:
+        with tarfile.open(package) as archive:
+            made.append((place, order, archive.getnames()))
+        return SimpleNamespace()
+
+    monkeypatch.setattr(launcher_module, "RemoteProcess", start)
+    return made
+
+
+def table(**more: Any) -> FlinkTable:
+    def not_here() -> Any:
+        raise AssertionError
+
+    return FlinkTable(SCHEMA, not_here, "the PyFlink table", elsewhere=True, table="t", **more)
+
+
+def test_subtasks_are_taken_for_the_block_and_given_back(kit: Kit) -> None:
+    engine = Engine()
+    with kit.launcher(engine, of(kit, cluster=ClusterSpec(2, 1))):
+        assert engine.calls == [("take", 3, "akrunner s.py")]
+        Path(kit.work.path, "package.tar").write_text("")
+    assert engine.calls[1:] == ["clear", "give back"] and not Path(kit.work.path, "package.tar").exists()
+
+
+def test_those_of_a_program_are_the_programs(kit: Kit) -> None:
+    engine, given = Engine(), Engine()
+    with kit.launcher(engine, table=table()):
+        assert engine.calls == [("take for", "the PyFlink table", "akrunner s.py")]
+    engine.calls.clear()
+    with kit.launcher(engine, table=table(), given=given):
+        pass
+    assert engine.calls == [] and given.calls == ["clear"]
+
+
+def test_each_task_gets_an_address(kit: Kit) -> None:
+    engine = Engine(place(1), place(0))
+    with kit.launcher(engine, of(kit, cluster=ClusterSpec(2), bind_host="0.0.0.0", advertised_host="node")) as launcher:
+        assert launcher.addresses() == {CHIEF: "10.0.0.2:1", WORKER: "10.0.0.2:0"}, "in the order in which they came"
+    for one in engine.places:
+        (word,) = told(one)
+        assert (word.ask.python, word.ask.bind_host, word.ask.advertised_host) == ("/py", "0.0.0.0", "node")
+        assert not word.ask.files and not word.ask.HasField("output")
+
+
+def test_rows_of_a_table_go_to_tasks_in_the_order_of_their_subtasks(kit: Kit) -> None:
+    engine = Engine(place(5), place(1, fed=True), place(0, fed=True))
+    with kit.launcher(engine, of(kit, cluster=ClusterSpec(2, 1)), table=table()) as launcher:
+        assert launcher.addresses() == {CHIEF: "10.0.0.2:0", WORKER: "10.0.0.2:1", PS: "10.0.0.2:5"}
+
+
+class Files:
+    """In place of files that the tasks' machines may read. Args: shared: whether they can be divided."""
+
+    sizes = (("/data/a.parquet", 10),)
+
+    def __init__(self, shared: bool = True) -> None:
+        self.shares = [[], []] if shared else None
+        self.source = SimpleNamespace(replayable=True)
+
+    def order(self, share: int) -> pb.Files:
+        return pb.Files(format=f"share {share}")
+
+
+@pytest.mark.parametrize(("sees", "shared"), [(True, True), (False, True), (True, False)])
+def test_files_are_read_there_only_if_all_machines_have_them(sees: bool, shared: bool, kit: Kit, started: list[Any]) -> None:
+    engine = Engine(place(0, sees=True), place(1, sees=sees), place(2, sees=True))
+    job = of(kit, cluster=ClusterSpec(2, 1))
+    with kit.launcher(engine, job, files=Files(shared)) as launcher:
+        launcher.addresses()
+        for task in job.cluster.tasks:
+            launcher.start(task)
+        there = sees and shared
+        assert isinstance(launcher.feeder({}), CountingFeeder) is there
+    formats = [order.files.format if order.HasField("files") else None for _, order, _ in started]
+    assert formats == (["share 0", "share 1", None] if there else [None] * 3)
+    assert [len(told(one)[0].ask.files) for one in engine.places] == [1, 1, 0], "a server reads no rows"
+
+
+class Parts:
+    """In place of an output directory."""
+
+    partial, format = "/out.partial", "parquet"
+
+    def __init__(self) -> None:
+        self.opened = False
+
+    def open(self) -> None:
+        self.opened = True
+
+    def file_of(self, task: TaskSpec) -> str:
+        return f"{self.partial}/{task.key}"
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_files_are_written_there_only_if_all_machines_may(writes: bool, kit: Kit, started: list[Any]) -> None:
+    engine, parts = Engine(place(0, writes=True), place(1, writes=writes)), Parts()
+    job = of(kit, cluster=ClusterSpec(2), output_schema=kit.job.schema)
+    with kit.launcher(engine, job, parts=parts) as launcher:
+        launcher.addresses()
+        assert parts.opened, "they are asked whether they may write it"
+        launcher.start(WORKER)
+    ((_, order, _),) = started
+    assert order.HasField("output") is writes
+    if writes:
+        assert (order.output.part, order.output.format) == ("/out.partial/worker-0", "parquet")
+        assert schema_from(order.output.schema).equals(SCHEMA) and schema_from(order.output.rows).equals(SCHEMA)
+    assert told(engine.places[0])[0].ask.output == "/out.partial"
+
+
+def test_rows_for_a_program_have_the_types_that_flink_reads(kit: Kit, started: list[Any]) -> None:
+    reads = pa.schema([("a", pa.int32())])
+    engine = Engine(place(0, fed=True))
+    with kit.launcher(engine, of(kit, mode="stream", output_schema=kit.job.schema), table=table(output=reads)) as launcher:
+        launcher.addresses()
+        launcher.start(CHIEF)
+        assert launcher.context(CHIEF, TF_CONFIG, 0)["barriers"], "Flink may take a checkpoint"
+    output = started[0][1].output
+    assert schema_from(output.schema).equals(SCHEMA) and schema_from(output.rows).equals(reads) and output.part == ""
+
+
+def test_a_task_is_sent_what_it_runs_and_reads(kit: Kit, started: list[Any]) -> None:
+    (kit.path / "model").mkdir()
+    job = of(
+        kit,
+        mode="train",
+        model_dir=str(kit.path),
+        save_latest_checkpoint=True,
+        model=str(kit.path / "model"),
+        cluster=ClusterSpec(3),
+    )
+    engine = Engine(place(0), place(1, cores=1), place(2, machine="another"))
+    with kit.launcher(engine, job) as launcher:
+        launcher.addresses()
+        launcher.start(CHIEF)
+        launcher.start(WORKER)
+    (one, order, names), (_, second, _) = started
+    assert one is engine.places[0] and sorted(names) == ["bundle.zip", "model", "work", "work/s.py"]
+    assert (order.mode, order.chunk_rows, order.data_format) == ("train", job.chunk_rows, "examples")
+    assert list(order.directories) == ["work", "tmp", "saved_model", "latest_ckpt"]
+    assert dict(order.env) == {"A": "chief:0", "B": "job"}, "the user's word counts"
+    assert (order.threads, second.threads) == (4, 1), "of the cores they share, one at least"
+
+
+def test_a_task_is_told_paths_of_its_own_machine(kit: Kit) -> None:
+    engine = Engine(place(0))
+    engine.places[0].attempt = 2
+    job = of(kit, model=str(kit.path), overlay=str(kit.path), output_schema=kit.job.schema)
+    with kit.launcher(engine, job) as launcher:
+        launcher.addresses()
+        context = launcher.context(CHIEF, TF_CONFIG, 1)
+    assert (context["task_dir"], context["work_dir"]) == ("/tmp/0", "/tmp/0/work")
+    assert (context["model"], context["overlay"]) == ("/tmp/0/model", "/tmp/0/overlay")
+    assert context["attempt"] == 3 and not context["barriers"]
+    assert context["checkpoint_dir"] is None, "no directory of this machine's"
+
+
+def test_on_this_machine_all_tasks_reach_its_checkpoints(kit: Kit) -> None:
+    engine = Engine(place(0))
+    with kit.launcher(engine) as launcher:
+        launcher.addresses()
+        engine.places[0].address = "127.0.0.1:7"
+        context = launcher.context(CHIEF, TF_CONFIG, 0)
+    assert context["checkpoint_dir"] == os.path.join(kit.work.path, "checkpoints")
+    assert os.stat(str(context["checkpoint_dir"])).st_mode & 0o777 == 0o700
+
+
+# -- what goes wrong
+
+
+def test_a_task_that_cannot_be_started_is_named(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: Any) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(launcher_module, "RemoteProcess", fails)
+    engine = Engine(place(0))
+    with kit.launcher(engine) as launcher:
+        launcher.addresses()
+        with pytest.raises(StartError, match=r"^\[chief:0\] could not be started: no room$"):
+            launcher.start(CHIEF)
+        engine.why = JobCancelledError("the Flink job was cancelled")
+        with pytest.raises(JobCancelledError):
+            launcher.start(CHIEF)
+
+
+def test_a_subtask_that_goes_before_its_task_is_explained(kit: Kit) -> None:
+    engine = Engine(Place(0))
+    engine.places[0].lost()
+    engine.why = JobCancelledError("the Flink job was cancelled")
+    with kit.launcher(engine) as launcher, pytest.raises(JobCancelledError):
+        launcher.addresses()
+
+
+@pytest.mark.parametrize(
+    ("state", "failed", "words"), [("FAILING", None, "FAILING"), ("FAILED", "no heartbeat", "no heartbeat")]
+)
+def test_a_job_that_flink_ends_is_left_to_its_tasks_for_a_moment(
+    state: str, failed: str | None, words: str, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(launcher_module, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    engine = Engine()
+    with kit.launcher(engine) as launcher:
+        launcher.check()
+        clock.now = 1000.0
+        engine.submitted.state, engine.submitted.failed = state, failed
+        if failed:
+            engine.submitted.ended.set()
+        launcher.check()
+        clock.now += 2.9
+        launcher.check()
+        clock.now += 0.2
+        with pytest.raises(JobError, match=f"^Flink ended the job: {words}$"):
+            launcher.check()
+        engine.why = JobCancelledError("the Flink job was cancelled")
+        with pytest.raises(JobCancelledError):
+            launcher.check()
+    assert engine.calls.count("check") == 5
+
+
+# -- what is brought back
+
+
+def giving(one: Place, data: bytes) -> threading.Thread:
+    """An agent that gives these bytes for files."""
+    ours, theirs = socket.socketpair()
+    one.channel(pb.Opening.GIVE).put(theirs)
+
+    def give() -> None:
+        with ours:
+            ours.sendall(data)
+
+    thread = threading.Thread(target=give, daemon=True)
+    thread.start()
+    return thread
+
+
+def tar(**files: str) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w|") as archive:
+        for name, text in files.items():
+            info = tarfile.TarInfo(name.replace("__", "/"))
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text.encode()))
+    return out.getvalue()
+
+
+def test_a_model_comes_from_the_first_task(kit: Kit) -> None:
+    engine = Engine(place(0), place(1))
+    model_dir = kit.path / "models"
+    model_dir.mkdir()
+    job = of(kit, mode="train", model_dir=str(model_dir), cluster=ClusterSpec(2))
+    with kit.launcher(engine, job) as launcher:
+        launcher.addresses()
+        thread = giving(engine.places[0], tar(saved_model__a="the model"))
+        launcher.take_model()
+        thread.join(30)
+    assert (model_dir / "model" / "a").read_text() == "the model"
+    assert list(told(engine.places[0])[1].give.names) == ["saved_model", "latest_ckpt"] and len(told(engine.places[1])) == 1
+
+
+@pytest.mark.parametrize("data", [b"no tar at all", tar(__etc="x"), None], ids=["no tar", "outside", "nothing"])
+def test_files_that_do_not_come_are_the_tasks_failure(data: bytes | None, kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher_module, "_GIVE_SECONDS", 0.0)
+    engine = Engine(place(0))
+    with kit.launcher(engine, of(kit, mode="train", model_dir=str(kit.path))) as launcher:
+        launcher.addresses()
+        thread = giving(engine.places[0], data) if data is not None else None
+        with pytest.raises(JobError, match=r"\[chief:0\] its files"):
+            launcher.take_model()
+        if thread is not None:
+            thread.join(30)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_files_of_tasks_are_brought_where_they_are_kept(keep: bool, kit: Kit) -> None:
+    kit.work = WorkDir(kit.work.path, keep, "work_dir")
+    engine = Engine(place(0), place(1), place(2))
+    with kit.launcher(engine, of(kit, cluster=ClusterSpec(2, 1))) as launcher:
+        launcher.addresses()
+        engine.places[0].process = SimpleNamespace()
+        engine.places[1].process = SimpleNamespace()
+        engine.places[1].gone.set()
+        kit.work.save_context(CHIEF, launcher.context(CHIEF, TF_CONFIG, 0))
+        thread = giving(engine.places[0], tar(work__out="left there")) if keep else None
+        launcher.ended()
+        if thread is not None:
+            thread.join(30)
+    came = Path(kit.work.files_dir(CHIEF), "out")
+    assert came.exists() is keep
+    if keep:
+        assert "/tmp/0/work" not in Path(kit.work.task_dir(CHIEF), "context.json").read_text()

@@ -1,0 +1,262 @@
+"""The process that submits to Flink: what it makes of each line, what it says of its jobs, how it ends them, and Java's words."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from akrunner.engines.flink.program import submit
+from akrunner.engines.flink.program.submit import Running, words
+from tests.unit.engines.flink.pyflink_stand_in import Configuration, modules
+
+
+class Later:
+    """An answer of Flink's. Args: value: an error is raised."""
+
+    def __init__(self, value: Any = None) -> None:
+        self._value = value
+
+    def result(self) -> Any:
+        if isinstance(self._value, BaseException):
+            raise self._value
+        return self._value
+
+
+class Client:
+    """In place of a running job. Args: states: Flink's words for it, one after the other, the last for ever; error: how it fails."""
+
+    def __init__(self, *states: Any, error: BaseException | None = None) -> None:
+        self._states = list(states)
+        self._error = error
+        self.cancelled = 0
+
+    def get_job_id(self) -> str:
+        return "j1"
+
+    def get_job_execution_result(self) -> Later:
+        return Later(self._error)
+
+    def get_job_status(self) -> Later:
+        return Later(self._states.pop(0) if len(self._states) > 1 else self._states[0])
+
+    def cancel(self) -> Later:
+        self.cancelled += 1
+        return Later()
+
+
+Said = Any
+
+
+@pytest.fixture
+def said(capfd: pytest.CaptureFixture[str]) -> Iterator[Said]:
+    """What has been said since it was last asked."""
+    yield lambda: [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("one line", "one line"),
+        ("", "RuntimeError"),
+        ("\n  \n", "RuntimeError"),
+        ("An error occurred while calling o1.x.\n: java.lang.Exception: no slots\n\tat X", "java.lang.Exception: no slots"),
+        ("An error occurred\n: A\nCaused by: B\n\tat X\nCaused by: no ü  \n", "no ü"),
+        ("first\nsecond", "first"),
+    ],
+)
+def test_javas_words_are_those_of_the_last_cause(text: str, found: str) -> None:
+    assert words(RuntimeError(text)) == found
+
+
+def test_a_job_is_known_by_its_id_and_each_state_is_said_once(said: Said) -> None:
+    job = Running(3, Client("JobStatus.CREATED", "JobStatus.RUNNING", "JobStatus.RUNNING", "JobStatus.FINISHED"))
+    assert said() == [{"of": 3, "job": "j1"}]
+    assert [job.look() for _ in range(4)] == [False, False, False, True]
+    assert [line["state"] for line in said()] == ["CREATED", "RUNNING", "FINISHED"]
+
+
+def test_why_a_job_has_failed_is_said_before_its_state(said: Said) -> None:
+    job = Running(3, Client("FAILED", error=RuntimeError("x\nCaused by: no slots")))
+    assert job.look()
+    assert said()[1:] == [{"of": 3, "failed": "no slots"}, {"of": 3, "state": "FAILED"}]
+
+
+@pytest.mark.parametrize(("state", "cancelled"), [("RUNNING", 1), ("CANCELED", 0), ("FINISHED", 0)])
+def test_only_a_job_that_runs_is_cancelled(state: str, cancelled: int, said: Said) -> None:
+    client = Client(state)
+    job = Running(3, client)
+    job.look()
+    job.cancel()
+    assert client.cancelled == cancelled
+
+
+def test_lines_submit_and_cancel(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client("RUNNING")
+    monkeypatch.setattr(submit, "submitted", lambda order: client)
+    monkeypatch.setattr(submit, "detached", lambda order: client)
+    jobs: dict[int, Running] = {}
+    submit.heed({"submit": 1, "subtasks": 2}, jobs)
+    submit.heed({"submit": 2, "archive": "/a.zip"}, jobs)
+    assert list(jobs) == [1], "a detached job goes on"
+    assert said() == [{"of": 1, "job": "j1"}, {"of": 2, "job": "j1"}]
+    for word in ({"cancel": 1}, {"cancel": 7}, {}):
+        submit.heed(word, jobs)
+    assert client.cancelled == 1 and said() == []
+
+
+@pytest.mark.parametrize("more", [{}, {"archive": "/a.zip"}])
+def test_a_job_that_flink_does_not_take_has_failed(more: dict[str, str], said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(order: Any) -> None:
+        raise RuntimeError("x\n: no such jar")
+
+    monkeypatch.setattr(submit, "submitted", fails)
+    monkeypatch.setattr(submit, "detached", fails)
+    jobs: dict[int, Running] = {}
+    submit.heed({"submit": 1, **more}, jobs)
+    assert said() == [{"of": 1, "failed": "no such jar"}] and jobs == {}
+
+
+class Clock:
+    """In place of `time`."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_at_the_end_all_are_cancelled_and_waited_for_a_while(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(submit, "time", clock)
+    clients = [Client("RUNNING", "CANCELED"), Client(RuntimeError("its cluster is gone")), Client("RUNNING")]
+    jobs = {number: Running(number, client) for number, client in enumerate(clients)}
+    submit.end(jobs)
+    assert [client.cancelled for client in clients] == [1, 1, 1] and list(jobs) == [2]
+    assert 110.0 <= clock.now < 110.5
+    submit.end({})
+    assert clock.now < 110.5
+
+
+def test_it_reads_lines_until_its_input_ends(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = [b'{"submit": 1, "su', b'btasks": 2}\n{"submit": 2}\n', None, b""]
+    clients = [Client("RUNNING"), Client(RuntimeError("x\n: no answer"))]
+    ended: list[list[int]] = []
+    monkeypatch.setattr(submit, "submitted", lambda order: clients.pop(0))
+    monkeypatch.setattr(submit, "end", lambda jobs: ended.append(list(jobs)))
+    monkeypatch.setattr(
+        submit,
+        "select",
+        SimpleNamespace(select=lambda *given: (([0] if pieces[0] is not None else pieces.pop(0) or []), [], [])),
+    )
+    monkeypatch.setattr(submit, "os", SimpleNamespace(read=lambda fd, size: pieces.pop(0)))
+    assert submit.main() == 0
+    assert ended == [[1]], "one whose cluster does not answer is given up"
+    lines = said()
+    assert {"of": 2, "failed": "no answer"} in lines and {"of": 1, "state": "RUNNING"} in lines
+
+
+def test_a_submitter_that_is_gone_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*given: Any, **named: Any) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("builtins.print", gone)
+    submit.say(of=1)
+
+
+# -- its environment
+
+
+@pytest.fixture
+def pyflink(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The stand-in, until the test is over."""
+    made: dict[str, Any] = modules()
+    for name, module in made.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return made
+
+
+ORDER: dict[str, Any] = {
+    "python": "/there/py", "subtasks": 3, "name": "akrunner s.py", "remote": None, "brings_python": True, "options": {}, "package": "/p.zip",
+}  # fmt: skip
+
+
+class Environment(SimpleNamespace):
+    def add_python_file(self, path: str) -> None:
+        self.file = path
+
+
+@pytest.mark.parametrize("remote", [None, {"rest.address": "flink"}])
+def test_a_jobs_settings_are_akrunners_and_the_users_go_first(
+    remote: Any, pyflink: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def environment(configuration: Configuration, *given: Any) -> Environment:
+        seen.append((configuration.values, *given))
+        return Environment()
+
+    monkeypatch.setattr(submit, "environment_of", environment)
+    order = {**ORDER, "remote": remote, "options": {"parallelism.default": 7, "a": "b"}}
+    made = submit._environment(order, {"python.fn-execution.bundle.size": "1"})
+    ((values, where, brings),) = seen
+    assert made.file == "/p.zip" and where == remote and brings
+    assert (values["parallelism.default"], values["a"], values["python.fn-execution.bundle.size"]) == ("7", "b", "1")
+    assert (values["python.executable"], values["restart-strategy.type"], values["pipeline.name"]) == (
+        "/there/py",
+        "none",
+        "akrunner s.py",
+    )
+    assert values.get("taskmanager.numberOfTaskSlots") == (None if remote else "3"), "a cluster's are its own"
+    assert "execution.checkpointing.interval" not in values
+
+
+def test_a_local_cluster_is_pyflinks_own(pyflink: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = SimpleNamespace(get_execution_environment=lambda configuration: ("local", configuration))
+    vars(pyflink["pyflink.datastream"])["StreamExecutionEnvironment"] = local
+    assert submit.environment_of("settings", None) == ("local", "settings")
+
+
+@pytest.mark.parametrize(("brings", "tls", "named"), [(True, False, False), (False, True, False), (False, True, True)])
+def test_a_cluster_is_told_what_it_is_brought(
+    brings: bool, tls: bool, named: bool, pyflink: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "opt").mkdir()
+    jar = tmp_path / "opt" / "flink-python-2.3.0.jar"
+    jar.write_text("")
+    pyflink["pyflink"].__file__ = str(tmp_path / "__init__.py")
+    java = SimpleNamespace(StreamExecutionEnvironment=lambda settings: ("java", settings))
+    flink = SimpleNamespace(streaming=SimpleNamespace(api=SimpleNamespace(environment=java)))
+    gateway = SimpleNamespace(jvm=SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(flink=flink))))
+    vars(pyflink["pyflink.java_gateway"])["get_gateway"] = lambda: gateway
+    monkeypatch.setattr(submit, "truststore", lambda certificates: f"store of {certificates}")
+    monkeypatch.setenv("SSL_CERT_FILE", "/ca.pem")
+    configuration = Configuration()
+    vars(configuration)["_j_configuration"] = "settings"
+    if named:
+        configuration.set_string("security.ssl.rest.truststore", "the user's")
+    remote = {"rest.address": "flink", **({"security.ssl.rest.enabled": "true"} if tls else {})}
+    made = submit.environment_of(configuration, remote, brings)
+    assert made._j_stream_execution_environment == ("java", "settings")
+    values = configuration.values
+    assert values["execution.target"] == "remote" and values["rest.address"] == "flink"
+    assert values.get("pipeline.jars") == (f"file://{jar}" if brings else None)
+    store = values.get("security.ssl.rest.truststore")
+    assert store == (("the user's" if named else "store of /ca.pem") if tls else None)
+
+
+def test_what_is_gone_already_is_removed_without_a_word(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("")
+    for _ in range(2):
+        submit._unlinked(str(tmp_path / "a"))
+    assert os.listdir(tmp_path) == []

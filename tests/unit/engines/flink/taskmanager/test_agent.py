@@ -1,0 +1,375 @@
+"""The agent beside a subtask, without a task's process: whom it obeys, what it says, and the bytes it passes on. (With processes it is in
+test_hub.py.)"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import socket
+import tarfile
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.keys import Door, Keys
+from akrunner.engines.flink.taskmanager import agent as agent_module
+from akrunner.engines.flink.taskmanager.agent import JobFailed, SubmitterGone, _Agent
+from akrunner.engines.flink.taskmanager.feed import pass_to_part
+from akrunner.launch.process import Exit
+
+DOOR = Door("127.0.0.1", 1, 2, Keys("token"))
+
+
+class Line(contextlib.AbstractContextManager["Line"]):
+    """In place of the stream. Args: words: what the host says, then it is gone; an error is raised."""
+
+    def __init__(self, *words: Any) -> None:
+        self._words = list(words)
+        self.said: list[dict[str, Any]] = []
+        self.address = "10.0.0.2"
+
+    def hear(self) -> Any:
+        if not self._words:
+            raise SubmitterGone("the submitter has gone")
+        word = self._words.pop(0)
+        if isinstance(word, BaseException):
+            raise word
+        return word
+
+    def heard(self, seconds: float) -> Any:
+        return self.hear()
+
+    def say(self, **word: Any) -> None:
+        self.said.append(word)
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def agent(*words: Any, feed: Any = None) -> Any:
+    made: Any = _Agent(DOOR, feed)
+    made._line = Line(*words)
+    return made
+
+
+# -- whom it obeys
+
+
+def test_it_runs_one_task_after_the_other_until_it_may_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    made = agent(
+        pb.Told(ask=pb.Ask(python="/a")), pb.Told(signal=9), pb.Told(ask=pb.Ask(python="/b")), pb.Told(leave=pb.Leave())
+    )
+    monkeypatch.setattr(made, "_one", lambda ask: asked.append(ask.python))
+    made._work()
+    assert asked == ["/a", "/b"] and [list(word) for word in made._line.said] == [["over"], ["over"]]
+
+
+@pytest.mark.parametrize("final", [True, False])
+def test_a_job_that_failed_fails_in_the_hosts_words(final: bool) -> None:
+    with pytest.raises(JobFailed, match="^ScriptFailedError: no$") as caught:
+        agent(pb.Told(leave=pb.Leave(error="ScriptFailedError: no", final=final)))._work()
+    assert caught.value.final is final
+
+
+def test_an_error_without_words_is_an_error_too() -> None:
+    with pytest.raises(JobFailed):
+        agent(pb.Told(leave=pb.Leave(error="")))._work()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (JobFailed("no"), False), (SubmitterGone("gone"), False), (ConnectionResetError(104, "reset"), False),
+        (AttributeError("no such thing"), True), (KeyboardInterrupt(), True),
+    ],
+)  # fmt: skip
+def test_a_fault_of_its_own_is_told_to_the_host(error: BaseException, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = Line(error)
+    lines: list[Any] = []
+
+    def opened(door: Door, **who: Any) -> Line:
+        lines.append((door, who))
+        return line
+
+    monkeypatch.setattr(agent_module, "Line", opened)
+    monkeypatch.setattr(agent_module, "watch_java", lambda failed: None)
+    monkeypatch.setattr(agent_module.leftovers, "keep_awake", lambda seconds: None)
+    with pytest.raises(type(error)):
+        agent_module.work(DOOR, "a feed", subtask=3)  # type: ignore[arg-type]
+    ((door, who),) = lines
+    assert door is DOOR and who["fed"] and who["subtask"] == 3 and len(who["place"]) == 32
+    assert ["broken" in word for word in line.said] == [True] * told
+    if told:
+        where = f"beside the task on {socket.gethostname()}"
+        assert line.said[0]["broken"].startswith(f"akrunner's own thread 'agent' {where} failed:\nTraceback")
+
+
+def test_only_its_first_fault_is_told() -> None:
+    made = agent()
+    for words in ("one", "two"):
+        made._broke("log", ValueError(words))
+    assert len(made._line.said) == 1 and "'log'" in made._line.said[0]["broken"] and str(made._broken) == "one"
+
+
+# -- what it says
+
+
+def test_an_address_that_is_not_this_machines_is_said() -> None:
+    made = agent()
+    assert made._ports("192.0.2.1") is None
+    failed = made._line.said[0]["failed"]
+    assert failed.kind == "ConfigError" and "192.0.2.1" in failed.words
+    assert failed.words.endswith(f" (on {socket.gethostname()})")
+
+
+def test_an_interpreter_that_is_not_there_is_said(tmp_path: Path) -> None:
+    made = agent()
+    assert made._interpreter(str(tmp_path / "python")) is None
+    failed = made._line.said[0]["failed"]
+    assert failed.kind == "PythonEnvError" and str(tmp_path) in failed.words
+    assert failed.words.endswith(f" (on {socket.gethostname()})")
+
+
+def test_files_are_seen_if_all_have_the_same_size(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"123")
+    (tmp_path / "b").write_bytes(b"")
+
+    def sees(**sizes: int) -> bool:
+        return agent_module._sees([pb.Ask.File(path=str(tmp_path / name), bytes=size) for name, size in sizes.items()])
+
+    assert sees() and sees(a=3) and sees(a=3, b=0)
+    assert not sees(a=2) and not sees(a=3, b=1) and not sees(a=3, c=0)
+
+
+def test_there_is_a_core_at_least() -> None:
+    assert agent_module._cores() >= 1
+
+
+@pytest.mark.parametrize(
+    ("order", "feed", "passes"),
+    [
+        (pb.Order(), "a feed", None),
+        (pb.Order(output=pb.Output()), None, None),
+        (pb.Order(output=pb.Output()), SimpleNamespace(pass_on="the feed's"), "the feed's"),
+        (pb.Order(output=pb.Output(part="/out/part")), SimpleNamespace(pass_on="the feed's"), pass_to_part),
+        (pb.Order(output=pb.Output(part="/out/part")), None, pass_to_part),
+    ],
+)
+def test_what_a_task_writes_goes_to_the_host_to_flink_or_to_a_file(order: pb.Order, feed: Any, passes: Any) -> None:
+    assert agent(feed=feed)._passing(order) == passes
+
+
+# -- beside a process
+
+
+class Process:
+    """A task's process. Args: exit: how it has ended."""
+
+    pid, sampled_rss, sampled_cpu = 77, 5, 1.5
+
+    def __init__(self, exit: Exit | None = None) -> None:
+        self.exit = exit
+        self.done: list[Any] = []
+
+    def sample(self) -> None:
+        self.done.append("sample")
+
+    def tree_cpu(self) -> float:
+        return 2.5
+
+    def signal(self, number: int) -> None:
+        self.done.append(number)
+
+    def terminate(self) -> None:
+        self.done.append("terminate")
+
+    def kill(self) -> None:
+        self.done.append("kill")
+
+
+class Log:
+    """The thread that passes on what is printed."""
+
+    def __init__(self, said: list[dict[str, Any]]) -> None:
+        self._said = said
+
+    def join(self, seconds: float) -> None:
+        self._said.append({"log": "its last lines"})
+
+
+GUARD: Any = SimpleNamespace(check=lambda: None)
+END = pb.Told(end=pb.Nothing())
+
+
+def attending(process: Process, *words: Any) -> Any:
+    made = agent(*words)
+    made._process, made._logged = process, Log(made._line.said)
+    return made
+
+
+def test_signals_go_where_the_host_says() -> None:
+    process = Process()
+    made = attending(process, pb.Told(signal=10), pb.Told(group=pb.TERMINATE), pb.Told(group=pb.KILL), None, END)
+    made._attend("/tmp/f", GUARD)
+    assert [one for one in process.done if one != "sample"] == [10, "terminate", "kill"]
+    sample = made._line.said[0]["sample"]
+    assert (sample.rss, sample.cpu, sample.tree) == (5, 1.5, 2.5)
+
+
+def test_its_end_is_told_once_behind_its_last_lines() -> None:
+    process = Process(Exit(None, 9, 5, 1.5, 123))
+    made = attending(process, None, None, END)
+    made._attend("/tmp/f", GUARD)
+    words = [next(iter(word)) for word in made._line.said]
+    assert words == ["sample", "log", "exit"]
+    told = made._line.said[-1]["exit"]
+    assert (told.signal, told.peak_rss, told.cpu_seconds, told.time_ns) == (9, 5, 1.5, 123) and not told.HasField("code")
+
+
+def test_a_fault_beside_it_ends_it() -> None:
+    made = attending(Process(), None, END)
+    made._broken = ValueError("no such row")
+    with pytest.raises(SubmitterGone, match="a thread beside the task failed") as caught:
+        made._attend("/tmp/f", GUARD)
+    assert caught.value.__cause__ is made._broken
+
+
+def test_files_that_are_there_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "saved_model").mkdir()
+    (tmp_path / "saved_model" / "a").write_text("the model")
+    ours, theirs = socket.socketpair()
+    monkeypatch.setattr(agent_module, "opened", lambda door, place, kind: theirs if kind == pb.Opening.GIVE else None)
+    made = attending(Process(), pb.Told(give=pb.Give(names=["saved_model", "latest_ckpt"])), END)
+    with ours:
+        made._attend(str(tmp_path), GUARD)
+        ours.settimeout(10)
+        data = b""
+        while piece := ours.recv(1 << 16):
+            data += piece
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        assert archive.getnames() == ["saved_model", "saved_model/a"]
+
+
+def test_what_is_printed_is_said_to_its_last_word() -> None:
+    source, printed = os.pipe()
+    os.write(printed, "ü\n".encode())
+    os.close(printed)
+    made = agent()
+    made._log(source)
+    os.close(source)
+    logs = [word["log"] for word in made._line.said]
+    assert [(log.data, log.last) for log in logs] == [("ü\n".encode(), False), (b"", True)]
+
+
+# -- bytes
+
+
+def test_a_package_is_saved_and_the_rows_behind_it_are_left(tmp_path: Path) -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        other.settimeout(10)
+        one.sendall(b"the filesrows")
+        agent_module._save(other, 9, str(tmp_path / "package"))
+        assert (tmp_path / "package").read_bytes() == b"the files" and other.recv(10) == b"rows"
+
+
+def test_a_package_that_is_cut_is_the_submitters_end(tmp_path: Path) -> None:
+    one, other = socket.socketpair()
+    with other:
+        with one:
+            one.sendall(b"the")
+        with pytest.raises(SubmitterGone):
+            agent_module._save(other, 9, str(tmp_path / "package"))
+
+
+def test_ends_are_passed_on() -> None:
+    done = threading.Thread(target=lambda: None)
+    done.start()
+    one, other = socket.socketpair()
+    with one, other:
+        other.settimeout(10)
+        agent_module._close_out(done, one)
+        assert other.recv(1) == b""
+        other.sendall(b"x")
+        assert one.recv(1) == b"x", "only its own direction has ended"
+    reads, writes = os.pipe()
+    agent_module._close_in(done, writes)
+    assert os.read(reads, 1) == b""
+    os.close(reads)
+
+
+# -- its TaskManager
+
+
+class Machine:
+    """In place of /proc. Attributes: processes: pid -> (name, state, parent, start time)."""
+
+    def __init__(self, **processes: tuple[str, str, int, str]) -> None:
+        self.processes = {int(pid[1:]): process for pid, process in processes.items()}
+
+    def open(self, path: str) -> io.StringIO:
+        _, _, pid, what = path.split("/")
+        if int(pid) not in self.processes:
+            raise FileNotFoundError(2, "No such file", path)
+        name, state, parent, start = self.processes[int(pid)]
+        if what == "comm":
+            return io.StringIO(name + "\n")
+        return io.StringIO(f"{pid} ({name}) {state} {parent} " + " ".join(["0"] * 17) + f" {start} 0 0\n")
+
+
+def on(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setattr(agent_module, "open", machine.open, raising=False)
+    monkeypatch.setattr(agent_module.os, "getppid", lambda: 30)
+    return machine
+
+
+@pytest.mark.parametrize(
+    ("machine", "found"),
+    [
+        (Machine(p30=("java", "S", 1, "500")), (30, "500")),
+        (Machine(p30=("bash) (x", "S", 20, "600"), p20=("java", "S", 1, "500")), (20, "500")),
+        (Machine(p30=("bash", "S", 20, "600"), p20=("init", "S", 1, "500")), None),
+        (Machine(p30=("bash", "S", 20, "600")), None),
+        (Machine(p30=("java", "Z", 1, "500")), None),
+        (Machine(), None),
+    ],
+)
+def test_its_taskmanager_is_the_java_above_it(
+    machine: Machine, found: tuple[int, str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on(machine, monkeypatch)
+    assert agent_module._java_ancestor() == found
+
+
+@pytest.mark.parametrize("how", ["gone", "zombie", "another"])
+def test_it_ends_with_its_taskmanager(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = on(Machine(p30=("java", "S", 1, "500")), monkeypatch)
+    ended: list[int] = []
+    failed: list[Any] = []
+
+    def sleep(seconds: float) -> None:
+        if how == "gone":
+            machine.processes.clear()
+        else:
+            machine.processes[30] = ("java", "Z", 1, "500") if how == "zombie" else ("java", "S", 1, "501")
+
+    monkeypatch.setattr(agent_module.os, "_exit", ended.append)
+    monkeypatch.setattr(agent_module, "time", SimpleNamespace(sleep=sleep))
+    # in this thread
+    monkeypatch.setattr(agent_module.threads, "started", lambda name, failed, target: target())
+    agent_module.watch_java(lambda *given: failed.append(given))
+    assert ended == [1] and failed == []
+
+
+def test_where_there_is_no_java_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    on(Machine(), monkeypatch)
+    started: list[Any] = []
+    monkeypatch.setattr(agent_module.threads, "started", lambda *given: started.append(given))
+    agent_module.watch_java(lambda *given: None)
+    assert started == []
