@@ -14,7 +14,7 @@ import pytest
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.connections import AGENT_END, HOST_END, LENGTH, OPENING_LIMIT, exactly
 from akrunner.engines.flink.host import greeter as greeter_module
-from akrunner.engines.flink.host.greeter import Greeter, _Stranger
+from akrunner.engines.flink.host.acceptor import Acceptor, _Stranger
 from akrunner.engines.flink.keys import Keys
 from tests.conftest import wait_for
 
@@ -28,7 +28,7 @@ class Door:
         self.let_in: list[tuple[str, int, bytes]] = []
         self.died: list[tuple[str, BaseException]] = []
         self.waits = True
-        self.greeter = Greeter("127.0.0.1", 0, KEYS, self._let, lambda name, error: self.died.append((name, error)))
+        self.greeter = Acceptor("127.0.0.1", 0, KEYS, self._let, lambda name, error: self.died.append((name, error)))
 
     def _let(self, name: str, kind: int, connection: socket.socket) -> None:
         if not self.waits:
@@ -111,7 +111,7 @@ def test_the_oldest_stranger_makes_room(door: Door, monkeypatch: pytest.MonkeyPa
 
 def test_ports_that_are_taken_are_the_callers_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(OSError) as caught:
-        Greeter("127.0.0.1", server.getsockname()[1], KEYS, lambda *given: None, lambda *given: None)
+        Acceptor("127.0.0.1", server.getsockname()[1], KEYS, lambda *given: None, lambda *given: None)
     assert caught.value.errno == errno.EADDRINUSE
 
 
@@ -148,7 +148,7 @@ def test_a_machine_without_room_loses_a_stranger_rather_than_the_greeter(
     door.greeter.close()
     closed: list[int] = []
     slept: list[float] = []
-    made = Greeter.__new__(Greeter)
+    made = Acceptor.__new__(Acceptor)
     made._listener = Listener(number)  # type: ignore[assignment]
     made._closed = False
     made.strangers = dict.fromkeys(range(strangers), _Stranger(0.0, False))  # type: ignore[assignment]

@@ -10,9 +10,9 @@ from typing import Any
 import psutil
 import pytest
 
-from akrunner.engines.flink.host import hosted
+from akrunner.engines.flink.host import detached_engine
 from akrunner.engines.flink.host.engine import FlinkEngine
-from akrunner.engines.flink.host.hosted import HostedEngine, addresses
+from akrunner.engines.flink.host.detached_engine import DetachedEngine, addresses
 from akrunner.errors import ConfigError, ScriptFailedError
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec
@@ -50,7 +50,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
 def test_it_says_once_where_it_is_and_runs_with_the_subtasks_that_come(
     said: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(self: HostedEngine, *given: Any) -> str:
+    def run(self: DetachedEngine, *given: Any) -> str:
         assert given == (JOB, "source", "sink", None, None)
         first, second = self.take(3, "one"), self.take(3, "two")
         assert first is second is made[0]
@@ -59,7 +59,7 @@ def test_it_says_once_where_it_is_and_runs_with_the_subtasks_that_come(
         return "its outcome"
 
     monkeypatch.setattr(FlinkEngine, "run", run)
-    engine = HostedEngine(lambda **told: said.append(told), True, KEYS, 7001)
+    engine = DetachedEngine(lambda **told: said.append(told), True, KEYS, 7001)
     assert said == [] and engine.master == "hosted"
     assert engine.run(JOB, "source", "sink", None) == "its outcome"  # type: ignore[arg-type, comparison-overlap]
     assert said == [{"addresses": ["10.0.0.1", "127.0.0.1"], "port": 7001, "rows": 7002, "machine": "node-1"}]
@@ -71,17 +71,17 @@ def test_it_says_once_where_it_is_and_runs_with_the_subtasks_that_come(
 
 
 def test_they_leave_after_a_failure_too(said: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(self: HostedEngine, *given: Any) -> None:
+    def run(self: DetachedEngine, *given: Any) -> None:
         raise ScriptFailedError("its script failed")
 
     monkeypatch.setattr(FlinkEngine, "run", run)
     with pytest.raises(ScriptFailedError):
-        HostedEngine(lambda **told: None, True, KEYS, None).run(JOB, "source", None, None)  # type: ignore[arg-type]
+        DetachedEngine(lambda **told: None, True, KEYS, None).run(JOB, "source", None, None)  # type: ignore[arg-type]
     assert made[0].done == ["left", "disconnected"]
 
 
 def test_its_client_has_checked_all_but_what_no_cluster_gives() -> None:
-    engine = HostedEngine(lambda **told: None, True, KEYS, None)
+    engine = DetachedEngine(lambda **told: None, True, KEYS, None)
     engine.check(JOB)
     with pytest.raises(ConfigError, match="gpus_per_worker, cpus_per_worker"):
         engine.check(JobSpec(JOB.script, JOB.schema, "/py", resources=ResourceSpec(gpus_per_worker=1)))
@@ -90,7 +90,7 @@ def test_its_client_has_checked_all_but_what_no_cluster_gives() -> None:
 @pytest.mark.parametrize("files_there", [True, False])
 def test_machines_of_the_cluster_may_read_files_themselves(files_there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("akrunner.engines.flink.host.files.SharedFiles.of", lambda source, tasks: tasks)
-    engine = HostedEngine(lambda **told: None, files_there, KEYS, None)
+    engine = DetachedEngine(lambda **told: None, files_there, KEYS, None)
     assert engine._files(JOB, "source") == (3 if files_there else None)  # type: ignore[arg-type]
 
 

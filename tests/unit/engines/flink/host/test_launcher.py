@@ -21,7 +21,7 @@ from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.host import launcher as launcher_module
 from akrunner.engines.flink.host.client import Submission
 from akrunner.engines.flink.host.launcher import FlinkLauncher
-from akrunner.engines.flink.host.places import Place
+from akrunner.engines.flink.host.subtask import Place
 from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.engines.flink.schemas import schema_from
 from akrunner.engines.workdir import WorkDir

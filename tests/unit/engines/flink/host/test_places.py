@@ -11,7 +11,7 @@ import pytest
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.host import places
-from akrunner.engines.flink.host.places import Place
+from akrunner.engines.flink.host.subtask import Place
 from akrunner.errors import ConfigError, PythonEnvError, StartError
 
 SETTLED = pb.Settled(address="10.0.0.2:7", folder="/tmp/f", machine="m", cores=4, sees=True, writes=True)

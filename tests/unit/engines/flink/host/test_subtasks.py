@@ -13,7 +13,7 @@ import pytest
 from akrunner.engines.flink.host import subtasks as subtasks_module
 from akrunner.engines.flink.host.client import Submission
 from akrunner.engines.flink.host.issue import JobKeys
-from akrunner.engines.flink.host.places import Place
+from akrunner.engines.flink.host.subtask import Place
 from akrunner.engines.flink.host.rest import Address
 from akrunner.engines.flink.host.subtasks import Subtasks
 from akrunner.engines.flink.keys import Door, Keys
@@ -23,7 +23,7 @@ KEYS = JobKeys(Keys("token"), Keys("token"))
 MASTER = Address("http", "flink", 8081)
 
 
-class Hub:
+class ControlServer:
     """In place of the ports."""
 
     def __init__(self, host: str, keys: Keys, port: int | None = None, agents: int = 1) -> None:
@@ -40,7 +40,7 @@ class Hub:
         self.closed = True
 
 
-made: list[Hub] = []
+made: list[ControlServer] = []
 
 
 class Client:
@@ -105,7 +105,7 @@ class Clock:
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No port, no JobManager, and no waiting."""
     made.clear()
-    for name, value in (("Hub", Hub), ("Watch", Watch), ("time", Clock()), ("_TICK", 0.001), ("_WHY_SECONDS", 0.0)):
+    for name, value in (("ControlServer", ControlServer), ("Watch", Watch), ("time", Clock()), ("_TICK", 0.001), ("_WHY_SECONDS", 0.0)):
         monkeypatch.setattr(subtasks_module, name, value)
     monkeypatch.setattr(subtasks_module, "_END_SECONDS", 0.01)
     yield
