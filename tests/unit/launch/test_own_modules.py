@@ -173,7 +173,7 @@ PROGRAM = """
         ("from program import threading\nthreading.Lock()", ""),
         ("from program import Config\ndef f(a: Config): ...", ""),
         ("import program\nprogram.gone", ""),
-        ("import program\nprogram.__name__", ""),
+        ("import program\nprogram.__spec__", ""),
         ("import json\njson.dumps(1)", ""),
     ],
 )
