@@ -110,6 +110,7 @@ def test_what_was_not_run_counts_where_the_script_would_end_if_it_failed(
         ("set -e; false | true; y=1", "1"),
         ("set -eo pipefail; tar x | true; y=1", "1"),
         ("set -e; tar x y; y=1", "1"),
+        ("set -e; grep a f || true; y=1", "1"),
         ("set -e; y=1; grep a f; y=2", marked("y")),
     ],
 )
@@ -133,6 +134,8 @@ def test_a_failure_ends_the_script_where_it_says_so(text: str, made: str) -> Non
         ("tar x", DONE_MARK),
         ("./own", DONE_MARK),
         ("grep a f", marked("?")),
+        ("grep a f || true", "0"),
+        ("grep a f && true", marked("?")),
         ("set -o pipefail; false | true", marked("?")),
         ("((0))", "1"),
     ],

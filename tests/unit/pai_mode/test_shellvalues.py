@@ -174,6 +174,7 @@ def test_a_name_that_a_variable_holds_is_followed() -> None:
 def test_what_nobody_knows_goes_on_from_word_to_word() -> None:
     values = Plain(u=marked("u"))
     assert words(values, "a${u}b ${u:-d} ${u%.*} ${#u} $((u + 1))") == ["a$u$b", "$u$", "$u%.*$", "$#u$", "$((u + 1))$"]
+    assert words(values, "$((AKRUNNER_NOWHERE + 1))") == ["$((AKRUNNER_NOWHERE + 1))$"]
     assert values.reckoned("v = u + 1") is None and values.value("v") == marked("v")
 
 
