@@ -65,6 +65,8 @@ def test_the_way_that_bash_takes(text: str, made: str) -> None:
         ("grep a f || exit; y=1", marked("y")),
         ("(grep a f || exit); y=1", "1"),
         ("f() { grep a f && return; y=1; }; f; z=2", marked("y")),
+        ("for x in a; do for z in b; do grep a f && break 2; done; y=1; done", marked("y")),
+        ("for x in a; do for z in b; do grep a f && break; done; y=1; done", "1"),
     ],
 )
 def test_of_two_ways_nobody_knows_which(text: str, made: str) -> None:
@@ -148,6 +150,10 @@ def test_a_function_has_arguments_of_its_own() -> None:
     made = ran('f() { y="$1.$#"; return 3; z=no; }; f "a b" c; w=$?$1', **{"1": "p"})
     assert (made.value("y"), made.value("z"), made.value("w")) == ("a b.2", None, "3p")
     assert made.calls == 0 and len(made.scopes) == 1
+
+
+def test_a_local_that_is_declared_twice_gives_back_what_was_before_both() -> None:
+    assert said("y=1; f() { local y=2; local y=3; }; f") == "1"
 
 
 def test_functions_call_each_other_and_are_defined_anew() -> None:
