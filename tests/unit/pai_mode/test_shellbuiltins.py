@@ -45,6 +45,7 @@ def answers(*texts: str) -> tuple[State, str]:
     [
         (["echo", "a"], State.YES, "a\n"),
         (["basename", "a/b"], State.YES, "b\n"),
+        (["date", "-R"], State.DONE, marked("$(date -R)")),
         (["tar", "-czf", "x", "y"], State.DONE, ""),
         (["tar", "-cvzf", "x", "y"], State.DONE, marked("$(tar -cvzf x y)")),
         (["mkdir", "-p", "x"], State.DONE, ""),
@@ -233,6 +234,8 @@ def test_exec_ends_the_script_with_its_command() -> None:
     with pytest.raises(Leave) as left:
         does(made, "exec", "false")
     assert (left.value.kind, left.value.state) == ("exit", State.NO)
+    # a program of that name, and no function
+    assert ran("f() { x=1; }; exec f; x=2").value("x") is None
     with pytest.raises(ConfigError, match="does not read `exec -a`"):
         does(made, "exec", "-a", "x", "y")
 

@@ -25,6 +25,7 @@ def value(text: str, name: str) -> str | None:
         ("export y=1", "1"),
         ("export y", None),
         ("y=3; export y", "3"),
+        ("y=3; declare y", "3"),
         ("declare y='a b'", "a b"),
         ("readonly y=2", "2"),
         ("y=0; export y=1 z=$y; y=$z", "0"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from akrunner.errors import ConfigError
+from akrunner.pai_mode import shellloops
 from akrunner.pai_mode.flow import DONE_MARK
 from akrunner.pai_mode.shell import Reader
 from akrunner.pai_mode.shellvalues import marked
@@ -110,8 +111,16 @@ def test_a_break_belongs_to_the_loop_of_its_own_subshell() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["i=0; while true; do i=$((i + 1)); done", "for x in {1..80}; do for z in {1..80}; do :; done; done"]
+    "text", ["i=0; while true; do i=$((i + 1)); done", "for x in {1..8}; do for z in {1..8}; do :; done; done"]
 )
-def test_a_loop_without_an_end_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="line 2: the script's loops go round more than 5,000 times"):
+def test_a_loop_without_an_end_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shellloops, "_MOST_ROUNDS", 50)
+    with pytest.raises(ConfigError, match="line 2: the script's loops go round more than 50 times"):
         ran(f"\n{text}")
+
+
+def test_as_many_turns_as_may_be_are_those_of_all_loops_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shellloops, "_MOST_ROUNDS", 6)
+    assert said("for x in 1 2 3; do y=$y$x; done; for x in 4 5 6; do y=$y$x; done") == "123456"
+    with pytest.raises(ConfigError, match="more than 6 times"):
+        said("for x in 1 2 3; do :; done; for x in 4 5 6 7; do :; done")

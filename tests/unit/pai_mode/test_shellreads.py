@@ -115,8 +115,13 @@ def test_an_option_that_is_not_followed_is_told(arguments: list[str], told: str)
         does(options(*arguments), "getopts a:b name")
 
 
-def test_options_of_arguments_nobody_knows() -> None:
-    made = reader()
-    made.state.arguments = None
-    assert does(made, "getopts a name") is State.UNKNOWN
-    assert [made.value(name) for name in ("name", "OPTARG", "OPTIND")] == [marked("name"), marked("OPTARG"), marked("OPTIND")]
+@pytest.mark.parametrize("unknown", ["arguments", "place", "whether it is run", "shape"])
+def test_options_that_are_not_known_leave_nobody_knowing(unknown: str) -> None:
+    made = options("-a")
+    made.state.arguments = None if unknown == "arguments" else made.state.arguments
+    made.state.known["OPTIND"] = marked("OPTIND") if unknown == "place" else "1"
+    with made.perhaps(3 if unknown == "whether it is run" else 0):
+        assert does(made, f"getopts {marked('x') if unknown == 'shape' else 'a'} name") is State.UNKNOWN
+        assert [made.value(name) for name in ("name", "OPTARG", "OPTIND")] == [
+            marked(name) for name in ("name", "OPTARG", "OPTIND")
+        ]

@@ -65,6 +65,8 @@ def test_the_way_that_bash_takes(text: str, made: str) -> None:
         ("grep a f || exit; y=1", marked("y")),
         ("(grep a f || exit); y=1", "1"),
         ("f() { grep a f && return; y=1; }; f; z=2", marked("y")),
+        ("for x in a; do for z in b; do grep a f && break 2; done; y=1; done", marked("y")),
+        ("for x in a; do for z in b; do grep a f && break; done; y=1; done", "1"),
     ],
 )
 def test_of_two_ways_nobody_knows_which(text: str, made: str) -> None:
@@ -110,6 +112,7 @@ def test_what_was_not_run_counts_where_the_script_would_end_if_it_failed(
         ("set -e; false | true; y=1", "1"),
         ("set -eo pipefail; tar x | true; y=1", "1"),
         ("set -e; tar x y; y=1", "1"),
+        ("set -e; grep a f || true; y=1", "1"),
         ("set -e; y=1; grep a f; y=2", marked("y")),
     ],
 )
@@ -133,6 +136,8 @@ def test_a_failure_ends_the_script_where_it_says_so(text: str, made: str) -> Non
         ("tar x", DONE_MARK),
         ("./own", DONE_MARK),
         ("grep a f", marked("?")),
+        ("grep a f || true", "0"),
+        ("grep a f && true", marked("?")),
         ("set -o pipefail; false | true", marked("?")),
         ("((0))", "1"),
     ],
@@ -145,6 +150,10 @@ def test_a_function_has_arguments_of_its_own() -> None:
     made = ran('f() { y="$1.$#"; return 3; z=no; }; f "a b" c; w=$?$1', **{"1": "p"})
     assert (made.value("y"), made.value("z"), made.value("w")) == ("a b.2", None, "3p")
     assert made.calls == 0 and len(made.scopes) == 1
+
+
+def test_a_local_that_is_declared_twice_gives_back_what_was_before_both() -> None:
+    assert said("y=1; f() { local y=2; local y=3; }; f") == "1"
 
 
 def test_functions_call_each_other_and_are_defined_anew() -> None:

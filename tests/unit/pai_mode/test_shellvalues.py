@@ -104,7 +104,7 @@ def test_what_has_to_be_given_is_asked_for() -> None:
 def test_a_script_that_needs_values_ends_where_there_is_none() -> None:
     values = Plain(none=None)
     values.state.needs_values = True
-    with pytest.raises(ConfigError, match="none"):
+    with pytest.raises(ConfigError, match=r"line 4: \$none has no value, and `set -u` ends the script there"):
         words(values, "$none")
     with pytest.raises(ConfigError, match="line 4: none is not set"):
         words(values, "$((none + 1))")
@@ -129,6 +129,13 @@ def test_a_script_that_needs_values_ends_where_there_is_none() -> None:
 )
 def test_arguments(text: str, made: list[str]) -> None:
     assert words(Plain({"1": "a", "2": "b c"}), text) == made
+
+
+def test_a_list_in_a_default_is_not_followed_where_the_script_parts_words_itself() -> None:
+    values = Plain({"1": "a b", "2": "c"}, none=None)
+    assert words(values, '"${none:-$@}" ${none:-$@}') == ["a b", "c", "a", "b", "c"]
+    values.state.known["IFS"] = ","
+    assert words(values, "${none:-$@}") == ["$$@$"]
 
 
 def test_arguments_of_which_one_is_missing_are_known_one_by_one() -> None:
@@ -174,6 +181,7 @@ def test_a_name_that_a_variable_holds_is_followed() -> None:
 def test_what_nobody_knows_goes_on_from_word_to_word() -> None:
     values = Plain(u=marked("u"))
     assert words(values, "a${u}b ${u:-d} ${u%.*} ${#u} $((u + 1))") == ["a$u$b", "$u$", "$u%.*$", "$#u$", "$((u + 1))$"]
+    assert words(values, "$((AKRUNNER_NOWHERE + 1))") == ["$((AKRUNNER_NOWHERE + 1))$"]
     assert values.reckoned("v = u + 1") is None and values.value("v") == marked("v")
 
 
