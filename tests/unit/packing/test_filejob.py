@@ -1,0 +1,202 @@
+"""A run that packs files: what of them is new, what an earlier run has left out, and what the result says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from akrunner.errors import ConfigError, ReadError
+from akrunner.packing import filejob
+from akrunner.packing.filejob import Bad
+from akrunner.packing.given import given_of
+from akrunner.packing.leftout import LeftOut
+from akrunner.packing.progress import Meter
+from akrunner.packing.result import Packed
+from akrunner.packing.settings import PackArguments, settings_of
+from akrunner.packing.state import State
+
+
+class Run:
+    """Runs over one directory of texts, into one output."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source, self.out = folder / "in", folder / "out"
+        self.source.mkdir()
+
+    def put(self, **texts: str) -> None:
+        for name, text in texts.items():
+            (self.source / f"{name}.txt").write_text(text)
+
+    def __call__(self, dry: bool = False, overwrite: bool = False, source: Any = None, **options: Any) -> Packed:
+        asked = PackArguments(source or self.source, self.out, **{"kind": "texts", **options})
+        settings, state = settings_of(asked), State(str(self.out))
+        given = given_of(asked, settings)
+        if dry:
+            return filejob.planned_only(given, settings, state, overwrite)
+        with state.held():
+            return filejob.packed(given, settings, state, overwrite, Meter())
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
+
+
+def test_only_new_files_are_packed(run: Run) -> None:
+    run.put(a="1", b="2")
+    first = run()
+    assert (first.rows, first.total_rows, first.shards, first.splits, first.kind) == (2, 2, 1, {"all": 2}, "texts")
+    assert first.bytes == sum(path.stat().st_size for path in (run.out / "all").iterdir())
+    again = run()
+    assert (again.rows, again.total_rows, again.warnings) == (0, 2, [])
+    run.put(c="3")
+    assert run(dry=True).rows == 1 and run(dry=True).total_rows == 3 and run(dry=True).shards == 2
+    third = run()
+    assert (third.rows, third.total_rows, third.shards) == (1, 3, 2)
+    assert run(overwrite=True).rows == 3 and run().shards == 1
+
+
+def test_what_has_changed_or_gone_stays_as_it_was_packed_and_is_told(run: Run) -> None:
+    run.put(a="1", b="2", c="3")
+    run()
+    run.put(a="another")
+    (run.source / "b.txt").unlink()
+    for dry in (True, False):
+        found = run(dry=dry)
+        changed, gone = found.warnings[:2]
+        assert changed == "1 file has changed since, and is as packed (a.txt); --overwrite packs all anew"
+        assert gone.startswith("1 file that was packed is gone, and the rows are still there (b.txt)")
+        assert (found.rows, found.total_rows) == (0, 3)
+
+
+def test_a_dry_run_writes_nothing(run: Run) -> None:
+    run.put(a="1", b="")
+    found = run(dry=True, bad_rows="skip")
+    assert (found.rows, found.splits, found.shards) == (1, {"all": 1}, 1) and not run.out.exists()
+    (told,) = found.warnings
+    assert told.startswith("1 of 2 files would not be packed (b.txt: ")
+
+
+def test_broken_files_are_refused_skipped_or_copied(run: Run, tmp_path: Path) -> None:
+    run.put(a="1", b="")
+    with pytest.raises(ReadError, match="source: 1 broken text; mend it, .*\n  b.txt: "):
+        run()
+    found = run(bad_rows="skip")
+    assert (found.rows, found.skipped_rows, found.skipped_before, found.skipped[0][0]) == (1, 1, 0, "b.txt")
+    again = run(bad_rows="skip")
+    assert (again.rows, again.skipped_rows, again.skipped_before) == (0, 1, 1)
+    with pytest.raises(ReadError, match="1 broken text that an earlier run left out is still there"):
+        run(dry=True)
+    with pytest.raises(ReadError, match="1 broken text that an earlier run left out is still there"):
+        run()
+    copied = run(bad_rows=tmp_path / "bad")
+    assert (tmp_path / "bad" / "b.txt").exists() and "says why each was left out" in copied.warnings[0]
+    # one that is mended is new
+    run.put(b="2")
+    mended = run()
+    assert (mended.rows, mended.total_rows, mended.skipped_rows) == (1, 2, 0)
+
+
+def test_where_all_files_are_broken_nothing_is_written_of_them(run: Run) -> None:
+    run.put(a="", b="")
+    with pytest.raises(ReadError, match="source: all of 2 texts are broken: nothing was packed"):
+        run(bad_rows="skip")
+    assert not (run.out / "dataset.json").exists()
+
+
+def test_classes_that_look_alike_and_splits_without_a_row_are_told(run: Run) -> None:
+    for name in ("Cat", "cat", "dog"):
+        (run.source / name).mkdir()
+        (run.source / name / "a.txt").write_text(name)
+    found = run(split="a=0.999999,b=0.000001")
+    alike, none = found.warnings
+    assert "'Cat', 'cat'" in alike and "dog" not in alike and found.labels == ["Cat", "cat", "dog"]
+    assert none.startswith(
+        "no row fell into b, so there is no such directory: more rows, or a larger share, or split_by='exact'"
+    )
+    assert found.splits == {"a": 3, "b": 0}
+    exact = run(split="a=0.999999,b=0.000001", split_by="exact", overwrite=True)
+    assert exact.warnings[-1].endswith("a larger share fill it")
+
+
+def test_an_input_with_classes_is_not_added_to_one_without(run: Run) -> None:
+    run.put(a="1")
+    run()
+    (run.source / "a.txt").unlink()
+    (run.source / "cat").mkdir()
+    (run.source / "cat" / "b.txt").write_text("2")
+    with pytest.raises(ConfigError, match=f"source: it has classes, and {run.out} was packed without; --overwrite"):
+        run()
+
+
+def test_a_list_that_names_a_file_twice_or_otherwise_than_before_is_told(run: Run, tmp_path: Path) -> None:
+    run.put(a="1", b="2")
+    (tmp_path / "in" / "l.csv").write_text("path,label,n\na.txt,x,1\na.txt,y,2\nb.txt,x,3\n")
+    found = run(source=run.source / "l.csv", paths="path")
+    unlike, several = found.warnings
+    assert unlike.startswith(
+        "1 file has different classes in different rows of the list, and is packed with each of them (a.txt: x and y)"
+    )
+    assert several.startswith("1 row of the list names a file that another row names, too")
+    assert found.rows == 3 and [field.name for field in filejob.extra_of(State(str(run.out))) or ()] == ["n"]
+    (tmp_path / "in" / "l.csv").write_text("path,label,n\na.txt,x,1\na.txt,y,2\nb.txt,x,4\n")
+    told = run(source=run.source / "l.csv", paths="path").warnings
+    assert told == [
+        "1 row of the list says another thing of its file than when that was packed (b.txt); --overwrite packs all anew"
+    ]
+
+
+def test_an_output_of_a_directory_has_no_other_columns(run: Run) -> None:
+    assert filejob.extra_of(State(str(run.out))) is None
+    run.put(a="1")
+    run()
+    assert filejob.extra_of(State(str(run.out))) is None
+
+
+def test_a_directory_for_broken_files_lies_apart(run: Run, tmp_path: Path) -> None:
+    run.put(a="1")
+    (tmp_path / "file").touch()
+    (tmp_path / "list").mkdir()
+    (tmp_path / "list" / "bad_rows.csv").write_text("mine")
+    (tmp_path / "link").symlink_to(run.source)
+    asked = PackArguments(run.source, run.out, kind="texts")
+    given, state = given_of(asked, settings_of(asked)), State(str(run.out))
+    for folder, words in {
+        "file": "is a file; give fail, skip, or a directory",
+        "in": "lies in the input",
+        "in/deep/er": "lies in the input",
+        "link/x": "lies in the input",
+        "out/bad": "lies in the output; name a directory beside it",
+        "file/below": "is a file, so that there can be no",
+        "list": "is not pack's, and stays as it is; name another directory",
+        "../../../../../../../proc/x": "nothing may be written in",
+    }.items():
+        with pytest.raises(ConfigError, match=rf"bad_rows \(--bad-rows\): .*{words}"):
+            filejob.check_bad_place(os.path.join(tmp_path, folder), given, state)
+    filejob.check_bad_place(str(tmp_path / "new" / "one"), given, state)
+
+
+def test_a_directory_with_files_that_a_list_names_takes_no_broken_ones(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "apart").mkdir()
+    (tmp_path / "apart" / "a.txt").write_text("1")
+    table = pa.table({"path": [str(tmp_path / "apart" / "a.txt")]})
+    asked = PackArguments(table, run.out, kind="texts")
+    given = given_of(asked, settings_of(asked))
+    with pytest.raises(ConfigError, match=rf"files that are packed lie in .*\({tmp_path}/apart\)"):
+        filejob.check_bad_place(str(tmp_path / "apart"), given, State(str(run.out)))
+
+
+def test_of_broken_files_a_thousand_are_named_and_all_are_counted() -> None:
+    bad = Bad()
+    bad.some = [("x", "cut")] * 999
+    bad.before([LeftOut(b"%d" % i, "cut", False, "cut") for i in range(5)])
+    assert (bad.rows, bad.earlier, len(bad.some), bad.some[-1]) == (5, 5, 1000, ("0", "cut"))
+
+
+def test_the_result_of_an_output_that_is_not_there_yet(run: Run) -> None:
+    found = filejob.result(State(str(run.out)), "texts", 0, Bad(), ["w"])
+    assert (found.splits, found.total_rows, found.shards, found.bytes, found.warnings) == ({}, 0, 0, 0, ["w"])
