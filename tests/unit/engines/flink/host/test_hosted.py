@@ -10,9 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
-from akrunner.engines.flink.host import detached_engine
-from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.engines.flink.host.detached_engine import DetachedEngine, addresses
+from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.errors import ConfigError, ScriptFailedError
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec

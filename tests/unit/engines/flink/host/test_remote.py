@@ -13,8 +13,8 @@ import pytest
 from akrunner.engines.feeder import Given
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.connections import exactly
-from akrunner.engines.flink.host.subtask import BadWord, Place
 from akrunner.engines.flink.host.remote import RemoteProcess, error_of
+from akrunner.engines.flink.host.subtask import BadWord, Place
 from akrunner.errors import DataError, JobError, ReadError
 from akrunner.wire import frames
 

@@ -13,8 +13,8 @@ import pytest
 from akrunner.engines.flink.host import subtasks as subtasks_module
 from akrunner.engines.flink.host.client import Submission
 from akrunner.engines.flink.host.issue import JobKeys
-from akrunner.engines.flink.host.subtask import Place
 from akrunner.engines.flink.host.rest import Address
+from akrunner.engines.flink.host.subtask import Place
 from akrunner.engines.flink.host.subtasks import Subtasks
 from akrunner.engines.flink.keys import Door, Keys
 from akrunner.errors import ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
@@ -105,7 +105,13 @@ class Clock:
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No port, no JobManager, and no waiting."""
     made.clear()
-    for name, value in (("ControlServer", ControlServer), ("Watch", Watch), ("time", Clock()), ("_TICK", 0.001), ("_WHY_SECONDS", 0.0)):
+    for name, value in (
+        ("ControlServer", ControlServer),
+        ("Watch", Watch),
+        ("time", Clock()),
+        ("_TICK", 0.001),
+        ("_WHY_SECONDS", 0.0),
+    ):
         monkeypatch.setattr(subtasks_module, name, value)
     monkeypatch.setattr(subtasks_module, "_END_SECONDS", 0.01)
     yield
