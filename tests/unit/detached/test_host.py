@@ -19,7 +19,7 @@ import pytest
 from akrunner import verbs
 from akrunner.detached import host
 from akrunner.detached.host import Lines
-from akrunner.engines.flink.host import hosted
+from akrunner.engines.flink.host import detached_engine
 from akrunner.engines.flink.schemas import schema_text
 from akrunner.serving import verbs as serving
 
@@ -193,7 +193,7 @@ def test_a_job_is_run_as_it_was_ordered(
     for name in ("run", "train"):
         monkeypatch.setattr(verbs, name, runs(name))
     monkeypatch.setattr(serving, "predict", runs("predict"))
-    monkeypatch.setattr(hosted, "DetachedEngine", lambda *given: ("engine", *given))
+    monkeypatch.setattr(detached_engine, "DetachedEngine", lambda *given: ("engine", *given))
     (tmp_path / "work" / "lib").mkdir(parents=True)
     (tmp_path / "work" / "train.py").touch()
     monkeypatch.chdir(tmp_path)

@@ -119,7 +119,7 @@ class Group:
             in_source=False,
             splits=[],
             seconds=0.5,
-            dealer=types.SimpleNamespace(shares=(5,)),
+            partitioner=types.SimpleNamespace(shares=(5,)),
         )
         process = types.SimpleNamespace(
             exit=stage.exit, wait=lambda seconds: stage.exit, sampled_cpu=0.0, sampled_rss=0, unread=lambda: 0

@@ -19,7 +19,7 @@ F16, F32, F64 = pa.float16(), pa.float32(), pa.float64()
 def fed(column: pa.Array, target: pa.DataType, first_row: int = 0) -> pa.Array:
     """The column as it travels."""
     pairing = Pairing((Fed("image", "float32", ("x",), ("t",)),), pa.schema([("t", target)]), (), pa.schema([]))
-    return pairing.fed(pa.record_batch([column], ["x"]), first_row).column("t")
+    return pairing.model_inputs(pa.record_batch([column], ["x"]), first_row).column("t")
 
 
 def test_columns_side_by_side_feed_an_input_under_the_names_they_travel_by() -> None:
@@ -28,7 +28,7 @@ def test_columns_side_by_side_feed_an_input_under_the_names_they_travel_by() -> 
     result = pa.schema([("s", pa.string()), ("score", F32)])
     pairing = Pairing(inputs, feed, ("score",), result)
     batch = pa.record_batch({"a": [1, 2], "b": [0.5, None], "s": ["é", ""], "unused": [None, None]})
-    travels = pairing.fed(batch, 0)
+    travels = pairing.model_inputs(batch, 0)
     assert travels.schema == feed
     assert travels.column("0").to_pylist() == [0.5, None] and travels.column("1").to_pylist() == [1, 2]
     assert travels.column("2").to_pylist() == ["é".encode(), b""]

@@ -315,7 +315,7 @@ def test_who_opens_proves_itself_and_so_does_who_answers() -> None:
         assert exactly(connection, 4) == b"rows", "what follows the answer is the caller's"
         assert connection.gettimeout() is None
     (opening,) = seen
-    assert (opening.place, opening.kind) == ("p", pb.Opening.OUT)
+    assert (opening.agent, opening.kind) == ("p", pb.Opening.OUT)
     assert KEYS.proves(opening.proof, AGENT_END, "p", str(pb.Opening.OUT), opening.nonce)
 
 

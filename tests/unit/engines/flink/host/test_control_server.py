@@ -1,4 +1,4 @@
-"""Agents that say what they should not, and what fails at either end: a hub and an agent in one process, over real connections."""
+"""Agents that say what they should not, and what fails at either end: a control server and an agent in one process, over real connections."""
 
 from __future__ import annotations
 

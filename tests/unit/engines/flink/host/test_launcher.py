@@ -21,7 +21,7 @@ from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.host import launcher as launcher_module
 from akrunner.engines.flink.host.client import Submission
 from akrunner.engines.flink.host.launcher import FlinkLauncher
-from akrunner.engines.flink.host.subtask import Place
+from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.engines.flink.schemas import schema_from
 from akrunner.engines.workdir import WorkDir
@@ -39,28 +39,28 @@ class Engine:
 
     slot_timeout = 5.0
 
-    def __init__(self, *places: Place) -> None:
-        self.places = list(places)
+    def __init__(self, *places: RemoteSubtask) -> None:
+        self.remotes = list(places)
         self.submitted = Submission()
         self.calls: list[Any] = []
         self.why: Exception | None = None
 
-    def take(self, count: int, name: str) -> Any:
+    def acquire(self, count: int, name: str) -> Any:
         self.calls.append(("take", count, name))
         return self
 
-    def take_for(self, table: Any, job: JobSpec, name: str) -> Any:
+    def acquire_for(self, table: Any, job: JobSpec, name: str) -> Any:
         self.calls.append(("take for", table.name, name))
         return self
 
-    def give_back(self, subtasks: Any) -> None:
+    def release(self, subtasks: Any) -> None:
         self.calls.append("give back")
 
     # as Subtasks
 
-    def come(self, seconds: float) -> list[Place]:
+    def come(self, seconds: float) -> list[RemoteSubtask]:
         assert seconds == 5.0
-        return self.places
+        return self.remotes
 
     def check(self) -> None:
         self.calls.append("check")
@@ -73,9 +73,9 @@ class Engine:
         self.calls.append("clear")
 
 
-def place(subtask: int, fed: bool = False, machine: str = "m", **settled: Any) -> Place:
+def place(subtask: int, with_rows: bool = False, machine: str = "m", **settled: Any) -> RemoteSubtask:
     """One that has answered already."""
-    made = Place(subtask, fed)
+    made = RemoteSubtask(subtask, with_rows)
     folder = f"/tmp/{subtask}"
     made._heed(
         pb.Said(settled=pb.Settled(address=f"10.0.0.2:{subtask}", folder=folder, machine=machine, **{"cores": 8, **settled}))
@@ -83,7 +83,7 @@ def place(subtask: int, fed: bool = False, machine: str = "m", **settled: Any) -
     return made
 
 
-def told(one: Place) -> list[pb.Told]:
+def told(one: RemoteSubtask) -> list[pb.Told]:
     one._out.put(None)
     return list(one.told())
 
@@ -122,7 +122,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was started, in place of processes: (place, order, the names in its package)."""
     made: list[Any] = []
 
-    def start(place: Place, package: str, order: pb.Order, seconds: float) -> Any:
+    def start(place: RemoteSubtask, package: str, order: pb.Order, seconds: float) -> Any:
         with tarfile.open(package) as archive:
             made.append((place, order, archive.getnames()))
         return SimpleNamespace()
@@ -160,14 +160,14 @@ def test_each_task_gets_an_address(kit: Kit) -> None:
     engine = Engine(place(1), place(0))
     with kit.launcher(engine, of(kit, cluster=ClusterSpec(2), bind_host="0.0.0.0", advertised_host="node")) as launcher:
         assert launcher.addresses() == {CHIEF: "10.0.0.2:1", WORKER: "10.0.0.2:0"}, "in the order in which they came"
-    for one in engine.places:
+    for one in engine.remotes:
         (word,) = told(one)
         assert (word.ask.python, word.ask.bind_host, word.ask.advertised_host) == ("/py", "0.0.0.0", "node")
         assert not word.ask.files and not word.ask.HasField("output")
 
 
 def test_rows_of_a_table_go_to_tasks_in_the_order_of_their_subtasks(kit: Kit) -> None:
-    engine = Engine(place(5), place(1, fed=True), place(0, fed=True))
+    engine = Engine(place(5), place(1, with_rows=True), place(0, with_rows=True))
     with kit.launcher(engine, of(kit, cluster=ClusterSpec(2, 1)), table=table()) as launcher:
         assert launcher.addresses() == {CHIEF: "10.0.0.2:0", WORKER: "10.0.0.2:1", PS: "10.0.0.2:5"}
 
@@ -187,7 +187,7 @@ class Files:
 
 @pytest.mark.parametrize(("sees", "shared"), [(True, True), (False, True), (True, False)])
 def test_files_are_read_there_only_if_all_machines_have_them(sees: bool, shared: bool, kit: Kit, started: list[Any]) -> None:
-    engine = Engine(place(0, sees=True), place(1, sees=sees), place(2, sees=True))
+    engine = Engine(place(0, reads_files=True), place(1, reads_files=sees), place(2, reads_files=True))
     job = of(kit, cluster=ClusterSpec(2, 1))
     with kit.launcher(engine, job, files=Files(shared)) as launcher:
         launcher.addresses()
@@ -197,7 +197,7 @@ def test_files_are_read_there_only_if_all_machines_have_them(sees: bool, shared:
         assert isinstance(launcher.feeder({}), CountingFeeder) is there
     formats = [order.files.format if order.HasField("files") else None for _, order, _ in started]
     assert formats == (["share 0", "share 1", None] if there else [None] * 3)
-    assert [len(told(one)[0].ask.files) for one in engine.places] == [1, 1, 0], "a server reads no rows"
+    assert [len(told(one)[0].ask.files) for one in engine.remotes] == [1, 1, 0], "a server reads no rows"
 
 
 class Parts:
@@ -217,7 +217,7 @@ class Parts:
 
 @pytest.mark.parametrize("writes", [True, False])
 def test_files_are_written_there_only_if_all_machines_may(writes: bool, kit: Kit, started: list[Any]) -> None:
-    engine, parts = Engine(place(0, writes=True), place(1, writes=writes)), Parts()
+    engine, parts = Engine(place(0, writes_output=True), place(1, writes_output=writes)), Parts()
     job = of(kit, cluster=ClusterSpec(2), output_schema=kit.job.schema)
     with kit.launcher(engine, job, parts=parts) as launcher:
         launcher.addresses()
@@ -228,12 +228,12 @@ def test_files_are_written_there_only_if_all_machines_may(writes: bool, kit: Kit
     if writes:
         assert (order.output.part, order.output.format) == ("/out.partial/worker-0", "parquet")
         assert schema_from(order.output.schema).equals(SCHEMA) and schema_from(order.output.rows).equals(SCHEMA)
-    assert told(engine.places[0])[0].ask.output == "/out.partial"
+    assert told(engine.remotes[0])[0].ask.output == "/out.partial"
 
 
 def test_rows_for_a_program_have_the_types_that_flink_reads(kit: Kit, started: list[Any]) -> None:
     reads = pa.schema([("a", pa.int32())])
-    engine = Engine(place(0, fed=True))
+    engine = Engine(place(0, with_rows=True))
     with kit.launcher(engine, of(kit, mode="stream", output_schema=kit.job.schema), table=table(output=reads)) as launcher:
         launcher.addresses()
         launcher.start(CHIEF)
@@ -258,7 +258,7 @@ def test_a_task_is_sent_what_it_runs_and_reads(kit: Kit, started: list[Any]) -> 
         launcher.start(CHIEF)
         launcher.start(WORKER)
     (one, order, names), (_, second, _) = started
-    assert one is engine.places[0] and sorted(names) == ["bundle.zip", "model", "work", "work/s.py"]
+    assert one is engine.remotes[0] and sorted(names) == ["bundle.zip", "model", "work", "work/s.py"]
     assert (order.mode, order.chunk_rows, order.data_format) == ("train", job.chunk_rows, "examples")
     assert list(order.directories) == ["work", "tmp", "saved_model", "latest_ckpt"]
     assert dict(order.env) == {"A": "chief:0", "B": "job"}, "the user's word counts"
@@ -267,7 +267,7 @@ def test_a_task_is_sent_what_it_runs_and_reads(kit: Kit, started: list[Any]) -> 
 
 def test_a_task_is_told_paths_of_its_own_machine(kit: Kit) -> None:
     engine = Engine(place(0))
-    engine.places[0].attempt = 2
+    engine.remotes[0].attempt = 2
     job = of(kit, model=str(kit.path), overlay=str(kit.path), output_schema=kit.job.schema)
     with kit.launcher(engine, job) as launcher:
         launcher.addresses()
@@ -282,7 +282,7 @@ def test_on_this_machine_all_tasks_reach_its_checkpoints(kit: Kit) -> None:
     engine = Engine(place(0))
     with kit.launcher(engine) as launcher:
         launcher.addresses()
-        engine.places[0].address = "127.0.0.1:7"
+        engine.remotes[0].address = "127.0.0.1:7"
         context = launcher.context(CHIEF, TF_CONFIG, 0)
     assert context["checkpoint_dir"] == os.path.join(kit.work.path, "checkpoints")
     assert os.stat(str(context["checkpoint_dir"])).st_mode & 0o777 == 0o700
@@ -307,8 +307,8 @@ def test_a_task_that_cannot_be_started_is_named(kit: Kit, monkeypatch: pytest.Mo
 
 
 def test_a_subtask_that_goes_before_its_task_is_explained(kit: Kit) -> None:
-    engine = Engine(Place(0))
-    engine.places[0].lost()
+    engine = Engine(RemoteSubtask(0))
+    engine.remotes[0].lost()
     engine.why = JobCancelledError("the Flink job was cancelled")
     with kit.launcher(engine) as launcher, pytest.raises(JobCancelledError):
         launcher.addresses()
@@ -344,7 +344,7 @@ def test_a_job_that_flink_ends_is_left_to_its_tasks_for_a_moment(
 # -- what is brought back
 
 
-def giving(one: Place, data: bytes) -> threading.Thread:
+def giving(one: RemoteSubtask, data: bytes) -> threading.Thread:
     """An agent that gives these bytes for files."""
     ours, theirs = socket.socketpair()
     one.channel(pb.Opening.GIVE).put(theirs)
@@ -375,11 +375,11 @@ def test_a_model_comes_from_the_first_task(kit: Kit) -> None:
     job = of(kit, mode="train", model_dir=str(model_dir), cluster=ClusterSpec(2))
     with kit.launcher(engine, job) as launcher:
         launcher.addresses()
-        thread = giving(engine.places[0], tar(saved_model__a="the model"))
+        thread = giving(engine.remotes[0], tar(saved_model__a="the model"))
         launcher.take_model()
         thread.join(30)
     assert (model_dir / "model" / "a").read_text() == "the model"
-    assert list(told(engine.places[0])[1].give.names) == ["saved_model", "latest_ckpt"] and len(told(engine.places[1])) == 1
+    assert list(told(engine.remotes[0])[1].give.names) == ["saved_model", "latest_ckpt"] and len(told(engine.remotes[1])) == 1
 
 
 @pytest.mark.parametrize("data", [b"no tar at all", tar(__etc="x"), None], ids=["no tar", "outside", "nothing"])
@@ -388,7 +388,7 @@ def test_files_that_do_not_come_are_the_tasks_failure(data: bytes | None, kit: K
     engine = Engine(place(0))
     with kit.launcher(engine, of(kit, mode="train", model_dir=str(kit.path))) as launcher:
         launcher.addresses()
-        thread = giving(engine.places[0], data) if data is not None else None
+        thread = giving(engine.remotes[0], data) if data is not None else None
         with pytest.raises(JobError, match=r"\[chief:0\] its files"):
             launcher.take_model()
         if thread is not None:
@@ -401,11 +401,11 @@ def test_files_of_tasks_are_brought_where_they_are_kept(keep: bool, kit: Kit) ->
     engine = Engine(place(0), place(1), place(2))
     with kit.launcher(engine, of(kit, cluster=ClusterSpec(2, 1))) as launcher:
         launcher.addresses()
-        engine.places[0].process = SimpleNamespace()
-        engine.places[1].process = SimpleNamespace()
-        engine.places[1].gone.set()
+        engine.remotes[0].process = SimpleNamespace()
+        engine.remotes[1].process = SimpleNamespace()
+        engine.remotes[1].gone.set()
         kit.work.save_context(CHIEF, launcher.context(CHIEF, TF_CONFIG, 0))
-        thread = giving(engine.places[0], tar(work__out="left there")) if keep else None
+        thread = giving(engine.remotes[0], tar(work__out="left there")) if keep else None
         launcher.ended()
         if thread is not None:
             thread.join(30)

@@ -14,7 +14,7 @@ from akrunner.engines.feeder import Given
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.connections import exactly
 from akrunner.engines.flink.host.remote import RemoteProcess, error_of
-from akrunner.engines.flink.host.subtask import BadWord, Place
+from akrunner.engines.flink.host.subtask import BadWord, RemoteSubtask
 from akrunner.errors import DataError, JobError, ReadError
 from akrunner.wire import frames
 
@@ -25,7 +25,7 @@ class Agent:
     """The agent's ends of the connections of a task that has started."""
 
     def __init__(self, tmp_path: Path, *said: pb.Said) -> None:
-        self.place = Place(3)
+        self.place = RemoteSubtask(3)
         self.place.address = "10.0.0.2:7"
         self.ours: dict[int, socket.socket] = {}
         theirs: dict[int, socket.socket] = {}
@@ -240,7 +240,7 @@ def test_a_word_without_sense_is_the_agents_fault(agent: Agent, monkeypatch: pyt
     assert agent.place.broken is None
     monkeypatch.setattr(process, "_take", raises(AttributeError("no such thing")))
     process.take(pb.Said(sample=pb.Sample(rss=1)))
-    assert agent.place.broken is not None and "akrunner's own thread 'place' failed" in agent.place.broken
+    assert agent.place.broken is not None and "akrunner's own thread 'subtask' failed" in agent.place.broken
 
 
 def test_signals_go_to_the_process_or_to_all_it_has_started(agent: Agent) -> None:

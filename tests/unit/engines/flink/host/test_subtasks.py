@@ -14,7 +14,7 @@ from akrunner.engines.flink.host import subtasks as subtasks_module
 from akrunner.engines.flink.host.client import Submission
 from akrunner.engines.flink.host.issue import JobKeys
 from akrunner.engines.flink.host.rest import Address
-from akrunner.engines.flink.host.subtask import Place
+from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.subtasks import Subtasks
 from akrunner.engines.flink.keys import Door, Keys
 from akrunner.errors import ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
@@ -27,7 +27,7 @@ class ControlServer:
     """In place of the ports."""
 
     def __init__(self, host: str, keys: Keys, port: int | None = None, agents: int = 1) -> None:
-        self.arrived: queue.Queue[Place] = queue.Queue()
+        self.arrived: queue.Queue[RemoteSubtask] = queue.Queue()
         self.broken: str | None = None
         self.closed = False
         self.given = host, port, agents
@@ -117,13 +117,13 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def of(count: int, fed: int = 0, master: Address | None = None) -> Subtasks:
-    return Subtasks(Client(), "10.0.0.1", count, {"name": "akrunner"}, KEYS, master, 7001, fed)
+def of(count: int, with_rows: int = 0, master: Address | None = None) -> Subtasks:
+    return Subtasks(Client(), "10.0.0.1", count, {"name": "akrunner"}, KEYS, master, 7001, with_rows)
 
 
-def comes(subtasks: Subtasks, number: int, fed: bool = False, attempt: int = 0, job: str = "abc") -> Place:
-    place = Place(number, fed, attempt, job)
-    subtasks._hub.arrived.put(place)
+def comes(subtasks: Subtasks, number: int, with_rows: bool = False, attempt: int = 0, job: str = "abc") -> RemoteSubtask:
+    place = RemoteSubtask(number, with_rows, attempt, job)
+    subtasks._control.arrived.put(place)
     return place
 
 
@@ -132,7 +132,7 @@ def submitted_by(subtasks: Subtasks) -> Client:
     return subtasks.client
 
 
-def told(place: Place) -> list[tuple[str, bool]]:
+def told(place: RemoteSubtask) -> list[tuple[str, bool]]:
     """What it was told: (the error it leaves with, whether that is final)."""
     place.close()
     return [(word.leave.error, word.leave.final) for word in place.told() if word.HasField("leave")]
@@ -159,8 +159,8 @@ def test_all_of_them_are_waited_for() -> None:
 
 
 def test_those_that_are_missing_are_named_up_to_eight_of_a_kind() -> None:
-    subtasks = of(24, fed=12)
-    comes(subtasks, 1, fed=True)
+    subtasks = of(24, with_rows=12)
+    comes(subtasks, 1, with_rows=True)
     subtasks.submitted.state = "RUNNING"
     with pytest.raises(StartError) as caught:
         subtasks.come(10)
@@ -185,10 +185,10 @@ def test_an_earlier_attempt_is_sent_away_whichever_comes_first() -> None:
     late, new, other = (comes(subtasks, number, attempt=attempt) for number, attempt in ((0, 0), (0, 1), (1, 1)))
     late.hang_up = lambda: away.append(0)
     assert subtasks.come(10) == [new, other] and away == [0]
-    later = Place(1, attempt=0)
+    later = RemoteSubtask(1, attempt=0)
     later.hang_up = lambda: away.append(1)
     subtasks._came(later)
-    assert subtasks.places == [new, other] and away == [0, 1]
+    assert subtasks.remotes == [new, other] and away == [0, 1]
 
 
 def test_a_place_says_why_it_is_gone_in_flinks_words() -> None:
@@ -211,8 +211,8 @@ def test_a_fault_of_akrunners_own_comes_first() -> None:
     place.broken = "the agent broke the protocol"
     with pytest.raises(JobError, match="the agent broke the protocol"):
         subtasks.check()
-    subtasks._hub.broken = "the hub's traceback"
-    with pytest.raises(JobError, match="the hub's traceback"):
+    subtasks._control.broken = "the server's traceback"
+    with pytest.raises(JobError, match="the server's traceback"):
         subtasks.check()
 
 
@@ -254,11 +254,11 @@ def test_subtasks_are_used_again_only_if_all_are_there_and_free(why: str) -> Non
     if why == "ended":
         subtasks.submitted.ended.set()
     elif why == "gone":
-        subtasks.places[1].gone.set()
+        subtasks.remotes[1].gone.set()
     elif why == "busy":
-        subtasks.places[1].idle.clear()
+        subtasks.remotes[1].idle.clear()
     else:
-        subtasks.places.pop()
+        subtasks.remotes.pop()
     assert not subtasks.can_be_used()
 
 
@@ -269,10 +269,10 @@ def test_a_failure_is_explained_once_the_jobmanager_has_been_asked() -> None:
     subtasks.explain()
     watch: Any = subtasks._watch
     watch.answers = [False, False, True]
-    subtasks.places[0].gone.set()
+    subtasks.remotes[0].gone.set()
     subtasks.explain()
     assert watch.answers == [], "it is asked until it answers"
-    subtasks.places[0].gone.set()
+    subtasks.remotes[0].gone.set()
     watch.answers, watch.lost = [False], True
     with pytest.raises(JobManagerLostError):
         subtasks.explain()
@@ -289,13 +289,13 @@ def test_a_job_that_starts_again_has_new_subtasks() -> None:
     away: list[bool] = []
     late.hang_up = lambda: away.append(True)
     assert subtasks.start_again(lambda job: "RESTARTING") is None
-    assert subtasks.places == [new] and away == [True]
+    assert subtasks.remotes == [new] and away == [True]
 
 
 class NoWait:
     """A queue in which nobody waits."""
 
-    def get(self, timeout: float) -> Place:
+    def get(self, timeout: float) -> RemoteSubtask:
         raise queue.Empty
 
 
@@ -307,7 +307,7 @@ def test_a_job_that_does_not_start_again_says_how_it_ended(states: list[str | No
     subtasks = of(1)
     comes(subtasks, 0, job="j1")
     subtasks.come(10)
-    subtasks._hub.arrived = NoWait()  # type: ignore[assignment]
+    subtasks._control.arrived = NoWait()  # type: ignore[assignment]
     asked: list[str] = []
 
     def state(job: str) -> str | None:
@@ -322,7 +322,7 @@ def test_as_long_as_flink_says_it_is_at_it_it_is_waited_for() -> None:
     subtasks = of(1)
     comes(subtasks, 0, job="j1")
     subtasks.come(10)
-    subtasks._hub.arrived = NoWait()  # type: ignore[assignment]
+    subtasks._control.arrived = NoWait()  # type: ignore[assignment]
     states: list[str | None] = ["RESTARTING"] * 300 + ["FINISHED"]
     assert subtasks.start_again(lambda job: states.pop(0)) == "FINISHED"
 
@@ -353,14 +353,14 @@ def test_a_job_with_a_subtask_that_never_came_is_cancelled(seems_over: bool) -> 
     subtasks = of(2)
     subtasks.submitted.ended.wait = lambda seconds: seems_over  # type: ignore[method-assign, assignment]
     comes(subtasks, 0)
-    subtasks._came(subtasks._hub.arrived.get())
+    subtasks._came(subtasks._control.arrived.get())
     subtasks.close()
     assert submitted_by(subtasks).cancelled == [subtasks.submitted] and made[0].closed
 
 
 def test_a_task_that_has_not_read_all_its_rows_fails_its_flink_job() -> None:
-    subtasks = of(1, fed=1)
-    place = comes(subtasks, 0, fed=True)
+    subtasks = of(1, with_rows=1)
+    place = comes(subtasks, 0, with_rows=True)
     subtasks.come(10)
     place.process = SimpleNamespace(given=SimpleNamespace(finished=False))
     subtasks.close()

@@ -103,7 +103,7 @@ def test_a_fault_of_its_own_is_told_to_the_host(error: BaseException, told: bool
     with pytest.raises(type(error)):
         agent_module.work(DOOR, "a feed", subtask=3)  # type: ignore[arg-type]
     ((door, who),) = lines
-    assert door is DOOR and who["fed"] and who["subtask"] == 3 and len(who["place"]) == 32
+    assert door is DOOR and who["with_rows"] and who["subtask"] == 3 and len(who["agent"]) == 32
     assert ["broken" in word for word in line.said] == [True] * told
     if told:
         where = f"beside the task on {socket.gethostname()}"
@@ -141,7 +141,7 @@ def test_files_are_seen_if_all_have_the_same_size(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"")
 
     def sees(**sizes: int) -> bool:
-        return agent_module._sees([pb.Ask.File(path=str(tmp_path / name), bytes=size) for name, size in sizes.items()])
+        return agent_module._reads([pb.Ask.File(path=str(tmp_path / name), bytes=size) for name, size in sizes.items()])
 
     assert sees() and sees(a=3) and sees(a=3, b=0)
     assert not sees(a=2) and not sees(a=3, b=1) and not sees(a=3, c=0)

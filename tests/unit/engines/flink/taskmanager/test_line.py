@@ -136,17 +136,17 @@ def door(host: str = "10.0.0.1", keys: Keys = KEYS) -> Door:
 
 
 def test_an_agent_says_who_it_is_and_which_version_it_speaks(host: Host) -> None:
-    with Line(door(), place="p", fed=True, subtask=3, attempt=1, job="abc") as line:
+    with Line(door(), agent="p", with_rows=True, subtask=3, attempt=1, job="abc") as line:
         assert line.address == "10.0.0.2"
     (who,) = host.registered
-    assert (who.version, who.place, who.fed, who.subtask, who.attempt, who.job) == (VERSION, "p", True, 3, 1, "abc")
+    assert (who.version, who.agent, who.with_rows, who.subtask, who.attempt, who.job) == (VERSION, "p", True, 3, 1, "abc")
     assert host.calls[0].cancelled and host.closed == 1
 
 
 @pytest.mark.parametrize(("address", "where"), [("10.0.0.1", "10.0.0.1:7001"), ("fe80::1", "[fe80::1]:7001")])
 def test_a_channel_has_the_jobs_certificates(address: str, where: str, host: Host) -> None:
     for keys in (KEYS, Keys("token", "authority", "certificate", "key")):
-        with Line(door(address, keys), place="p"):
+        with Line(door(address, keys), agent="p"):
             pass
     (plain, options, _), (tls, others, shown) = host.channels
     assert plain == tls == where and shown == (b"authority", b"key", b"certificate")
@@ -160,7 +160,7 @@ def test_nobody_at_the_address_is_the_systems_own_words() -> None:
     with pytest.raises(
         JobFailed, match=f"^what submitted this job does not answer at 127.0.0.1:{port}: Connection refused$"
     ) as caught:
-        Line(Door("127.0.0.1", port, 1, KEYS), place="p")
+        Line(Door("127.0.0.1", port, 1, KEYS), agent="p")
     assert caught.value.final, "it would not answer a later attempt either"
 
 
@@ -168,7 +168,7 @@ def test_who_does_not_know_the_token_is_left(host: Host) -> None:
     for end in (AGENT_END, ""):
         host.answers = [{"end": end}]
         with pytest.raises(JobFailed, match="^who answers at 10.0.0.1:7001 does not know the job's token$") as caught:
-            Line(door(), place="p")
+            Line(door(), agent="p")
         assert caught.value.final and host.calls[-1].cancelled
     assert host.closed == 2
 
@@ -177,7 +177,7 @@ def test_a_host_of_another_version_is_left(host: Host) -> None:
     host.answers = [{"version": VERSION + 1}]
     words = f"^the host speaks version {VERSION + 1} of akrunner's protocol on Flink, its agent {VERSION}$"
     with pytest.raises(JobFailed, match=words) as caught:
-        Line(door(), place="p")
+        Line(door(), agent="p")
     assert caught.value.final and host.closed == 1
 
 
@@ -197,22 +197,22 @@ def test_one_that_would_be_refused_again_does_not_call_again(
 ) -> None:
     host.answers = [{"first": Refused(), "code": getattr(grpc.StatusCode, code), "details": details}]
     with pytest.raises(JobFailed, match=f"^{words}") as caught:
-        Line(door(), place="p")
+        Line(door(), agent="p")
     assert caught.value.final and len(host.calls) == 1 and clock.now == 100.0 and host.closed == 1
 
 
 def test_a_host_that_is_busy_is_called_again(host: Host, clock: Clock) -> None:
     busy = {"first": Refused(), "code": grpc.StatusCode.UNAVAILABLE, "details": "connection reset"}
     host.answers = [busy, {**busy, "first": StopIteration()}, {}]
-    with Line(door(), place="p"):
+    with Line(door(), agent="p"):
         pass
-    assert [who.place for who in host.registered] == ["p"] * 3 and clock.now > 100.0
+    assert [who.agent for who in host.registered] == ["p"] * 3 and clock.now > 100.0
 
 
 def test_but_not_without_end(host: Host, clock: Clock) -> None:
     host.answers = [{"first": Refused(), "code": grpc.StatusCode.UNAVAILABLE, "details": "connection reset"}]
     with pytest.raises(JobFailed, match="^what submitted this job does not answer at 10.0.0.1:7001: connection reset$"):
-        Line(door(), place="p")
+        Line(door(), agent="p")
     assert 130.0 < clock.now <= 131.0
 
 

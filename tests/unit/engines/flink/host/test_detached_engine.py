@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from akrunner.engines.flink.host import detached_engine
 from akrunner.engines.flink.host.detached_engine import DetachedEngine, addresses
 from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.errors import ConfigError, ScriptFailedError
@@ -40,8 +41,8 @@ class Subtasks:
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
     made.clear()
-    monkeypatch.setattr(hosted, "Subtasks", Subtasks)
-    monkeypatch.setattr(hosted, "addresses", lambda: ["10.0.0.1", "127.0.0.1"])
+    monkeypatch.setattr(detached_engine, "Subtasks", Subtasks)
+    monkeypatch.setattr(detached_engine, "addresses", lambda: ["10.0.0.1", "127.0.0.1"])
     monkeypatch.setattr(socket, "gethostname", lambda: "node-1")
     yield []
 
@@ -51,9 +52,9 @@ def test_it_says_once_where_it_is_and_runs_with_the_subtasks_that_come(
 ) -> None:
     def run(self: DetachedEngine, *given: Any) -> str:
         assert given == (JOB, "source", "sink", None, None)
-        first, second = self.take(3, "one"), self.take(3, "two")
+        first, second = self.acquire(3, "one"), self.acquire(3, "two")
         assert first is second is made[0]
-        self.give_back(first)
+        self.release(first)
         assert made[0].done == [], "they stay until the job ends"
         return "its outcome"
 

@@ -13,7 +13,7 @@ import pytest
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.connections import AGENT_END, HOST_END, LENGTH, OPENING_LIMIT, exactly
-from akrunner.engines.flink.host import greeter as greeter_module
+from akrunner.engines.flink.host import acceptor as acceptor_module
 from akrunner.engines.flink.host.acceptor import Acceptor, _Stranger
 from akrunner.engines.flink.keys import Keys
 from tests.conftest import wait_for
@@ -22,13 +22,13 @@ KEYS = Keys("token")
 
 
 class Door:
-    """A greeter, whom it has let in, and of what it has died."""
+    """A acceptor, whom it has let in, and of what it has died."""
 
     def __init__(self) -> None:
         self.let_in: list[tuple[str, int, bytes]] = []
         self.died: list[tuple[str, BaseException]] = []
         self.waits = True
-        self.greeter = Acceptor("127.0.0.1", 0, KEYS, self._let, lambda name, error: self.died.append((name, error)))
+        self.acceptor = Acceptor("127.0.0.1", 0, KEYS, self._let, lambda name, error: self.died.append((name, error)))
 
     def _let(self, name: str, kind: int, connection: socket.socket) -> None:
         if not self.waits:
@@ -38,20 +38,20 @@ class Door:
             self.let_in.append((name, kind, exactly(connection, 4)))
 
     def come(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.greeter.port), 10)
+        return socket.create_connection(("127.0.0.1", self.acceptor.port), 10)
 
 
 @pytest.fixture
 def door() -> Iterator[Door]:
     made = Door()
     yield made
-    made.greeter.close()
-    assert not made.greeter.thread.is_alive() and made.died == []
+    made.acceptor.close()
+    assert not made.acceptor.thread.is_alive() and made.died == []
 
 
 def opening(keys: Keys = KEYS, kind: int = pb.Opening.IN, said: str = "n") -> bytes:
     proof = keys.proof(AGENT_END, "p", str(kind), said)
-    data: bytes = pb.Opening(place="p", kind=kind, nonce=said, proof=proof).SerializeToString()
+    data: bytes = pb.Opening(agent="p", kind=kind, nonce=said, proof=proof).SerializeToString()
     return LENGTH.pack(len(data)) + data
 
 
@@ -72,7 +72,7 @@ def test_an_opening_may_come_in_pieces_and_what_follows_is_its_owners(door: Door
             connection.sendall(data[at : at + step])
         assert KEYS.proves(answered(connection).decode(), HOST_END, "n")
         assert connection.recv(1) == b""
-    assert door.let_in == [("p", pb.Opening.IN, b"rows")] and door.greeter.strangers == {}
+    assert door.let_in == [("p", pb.Opening.IN, b"rows")] and door.acceptor.strangers == {}
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,17 @@ def test_who_is_not_waited_for_is_sent_away_after_the_answer(door: Door) -> None
     with door.come() as connection:
         connection.sendall(opening())
         assert answered(connection) != b"" and connection.recv(1) == b""
-    assert door.greeter.strangers == {}
+    assert door.acceptor.strangers == {}
 
 
 def test_the_oldest_stranger_makes_room(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(greeter_module, "STRANGERS", 2)
+    monkeypatch.setattr(acceptor_module, "STRANGERS", 2)
     with contextlib.ExitStack() as held:
         strangers = [held.enter_context(door.come()) for _ in range(3)]
         assert strangers[0].recv(1) == b""
         strangers[2].sendall(opening() + b"rows")
         assert answered(strangers[2]) != b""
-        assert len(door.greeter.strangers) <= 2
+        assert len(door.acceptor.strangers) <= 2
 
 
 def test_ports_that_are_taken_are_the_callers_error() -> None:
@@ -119,8 +119,8 @@ def test_closing_hangs_up_on_strangers_too() -> None:
     made = Door()
     with made.come() as connection:
         connection.sendall(b"\0")
-        wait_for(lambda: made.greeter.strangers)
-        made.greeter.close()
+        wait_for(lambda: made.acceptor.strangers)
+        made.acceptor.close()
         with contextlib.suppress(ConnectionResetError):
             assert connection.recv(1) == b""
 
@@ -145,7 +145,7 @@ class Listener:
 def test_a_machine_without_room_loses_a_stranger_rather_than_the_greeter(
     number: int, strangers: int, left: int, waits: bool, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    door.greeter.close()
+    door.acceptor.close()
     closed: list[int] = []
     slept: list[float] = []
     made = Acceptor.__new__(Acceptor)
@@ -162,7 +162,7 @@ def test_a_machine_without_room_loses_a_stranger_rather_than_the_greeter(
             closed.append(self._stranger)
 
     monkeypatch.setattr(made, "_part", Gone)
-    monkeypatch.setattr(greeter_module.time, "sleep", slept.append)
+    monkeypatch.setattr(acceptor_module.time, "sleep", slept.append)
     made._accept()
     assert len(made.strangers) == left and closed == [0] * (strangers - left) and bool(slept) is waits
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from akrunner.engines.flink import control_pb2 as pb
-from akrunner.engines.flink.host import places
-from akrunner.engines.flink.host.subtask import Place
+from akrunner.engines.flink.host import subtask
+from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.errors import ConfigError, PythonEnvError, StartError
 
-SETTLED = pb.Settled(address="10.0.0.2:7", folder="/tmp/f", machine="m", cores=4, sees=True, writes=True)
+SETTLED = pb.Settled(address="10.0.0.2:7", folder="/tmp/f", machine="m", cores=4, reads_files=True, writes_output=True)
 
 
 class Clock:
@@ -31,8 +31,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(places, "time", made)
-    monkeypatch.setattr(places, "_TICK", 0.001)
+    monkeypatch.setattr(subtask, "time", made)
+    monkeypatch.setattr(subtask, "_TICK", 0.001)
     return made
 
 
@@ -49,21 +49,21 @@ class Noted:
         self.heard.append("nothing more")
 
 
-def told(place: Place) -> list[pb.Told]:
+def told(place: RemoteSubtask) -> list[pb.Told]:
     """What is on its way to the agent, after the place is closed."""
     place.close()
     return list(place.told())
 
 
 def test_a_task_is_announced_and_its_place_is_known_from_the_answer() -> None:
-    place = Place(2)
+    place = RemoteSubtask(2)
     assert place.idle.is_set()
     place.ask("/py", "0.0.0.0", None, [("/data/a", 10), ("/data/b", 0)], "/out")
     assert not place.idle.is_set()
     place.listen(iter([pb.Said(settled=SETTLED)]))
     place.settle()
     assert (place.address, place.folder, place.machine, place.cores) == ("10.0.0.2:7", "/tmp/f", "m", 4)
-    assert place.sees and place.writes
+    assert place.reads_files and place.writes_output
     word = next(place.told())
     assert (word.ask.python, word.ask.bind_host, word.ask.advertised_host) == ("/py", "0.0.0.0", "")
     assert [(file.path, file.bytes) for file in word.ask.files] == [("/data/a", 10), ("/data/b", 0)]
@@ -71,17 +71,17 @@ def test_a_task_is_announced_and_its_place_is_known_from_the_answer() -> None:
 
 
 def test_a_task_that_writes_nothing_itself_asks_for_no_directory() -> None:
-    place = Place()
+    place = RemoteSubtask()
     place.ask("/py", "127.0.0.1", "node-1")
     (word,) = told(place)
     assert not word.ask.HasField("output") and word.ask.advertised_host == "node-1"
 
 
 def test_a_machine_that_knows_no_cores_has_one() -> None:
-    place = Place()
+    place = RemoteSubtask()
     place.listen(iter([pb.Said(settled=pb.Settled(address="h:1"))]))
     place.settle()
-    assert place.cores == 1 and not place.sees and not place.writes
+    assert place.cores == 1 and not place.reads_files and not place.writes_output
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_machine_that_knows_no_cores_has_one() -> None:
     [("PythonEnvError", PythonEnvError), ("ConfigError", ConfigError), ("", ConfigError), ("OSError", ConfigError)],
 )
 def test_why_a_task_cannot_run_there_is_said_in_the_machines_words(kind: str, error: type[Exception]) -> None:
-    place = Place()
+    place = RemoteSubtask()
     place.listen(iter([pb.Said(failed=pb.Failed(kind=kind, words="no such interpreter (on m)"))]))
     with pytest.raises(error, match=r"^no such interpreter \(on m\)$") as caught:
         place.settle()
@@ -100,7 +100,7 @@ def test_why_a_task_cannot_run_there_is_said_in_the_machines_words(kind: str, er
     ("python", "seconds"), [("/opt/python", 30), ("/envs/a.tar.gz", 900), ("https://host/a.zip#bin/python", 900)]
 )
 def test_a_packed_environment_has_time_to_be_unpacked(python: str, seconds: int, clock: Clock) -> None:
-    place = Place(3)
+    place = RemoteSubtask(3)
     place.ask(python, "127.0.0.1", None)
     began = clock.now
     with pytest.raises(StartError, match=f"the agent of subtask 3 said nothing for {seconds} s"):
@@ -110,7 +110,7 @@ def test_a_packed_environment_has_time_to_be_unpacked(python: str, seconds: int,
 
 
 def test_every_message_has_its_reader() -> None:
-    place, task = Place(), Noted()
+    place, task = RemoteSubtask(), Noted()
     place.heeds(task)
     words = [
         pb.Said(sample=pb.Sample()),
@@ -125,7 +125,7 @@ def test_every_message_has_its_reader() -> None:
 
 
 def test_a_task_hears_once_that_nothing_more_comes() -> None:
-    place, task = Place(), Noted()
+    place, task = RemoteSubtask(), Noted()
     place.heeds(task)
     place.lost()
     place.lost()
@@ -133,7 +133,7 @@ def test_a_task_hears_once_that_nothing_more_comes() -> None:
 
 
 def test_a_place_is_idle_again_when_its_task_is_over() -> None:
-    place = Place()
+    place = RemoteSubtask()
     place.ask("/py", "127.0.0.1", None)
     one, other = socket.socketpair()
     other.settimeout(10)
@@ -146,7 +146,7 @@ def test_a_place_is_idle_again_when_its_task_is_over() -> None:
 
 @pytest.mark.parametrize("busy", [True, False])
 def test_only_a_task_that_runs_is_ended(busy: bool) -> None:
-    place = Place()
+    place = RemoteSubtask()
     if busy:
         place.idle.clear()
     place.end()
@@ -154,7 +154,7 @@ def test_only_a_task_that_runs_is_ended(busy: bool) -> None:
 
 
 def test_an_agent_that_is_gone_is_told_nothing() -> None:
-    place = Place()
+    place = RemoteSubtask()
     hung_up: list[bool] = []
     place.hang_up = lambda: hung_up.append(True)
     place.tell(signal=2)
@@ -173,7 +173,7 @@ def test_an_agent_that_is_gone_is_told_nothing() -> None:
     ],
 )
 def test_a_broken_agent_is_heard_no_more(word: pb.Said, words: str) -> None:
-    place, task = Place(5), Noted()
+    place, task = RemoteSubtask(5), Noted()
     place.heeds(task)
     place.listen(iter([word, pb.Said(sample=pb.Sample())]))
     assert place.broken == words and place.gone.is_set()
@@ -181,7 +181,7 @@ def test_a_broken_agent_is_heard_no_more(word: pb.Said, words: str) -> None:
 
 
 def test_sixteen_answers_may_wait() -> None:
-    place = Place(4)
+    place = RemoteSubtask(4)
     place.listen(iter([pb.Said(started=pb.Started(pid=pid)) for pid in range(16)]))
     assert place.broken is None
     assert [place.answer().started.pid for _ in range(16)] == list(range(16))
@@ -189,7 +189,7 @@ def test_sixteen_answers_may_wait() -> None:
 
 
 def test_a_thread_of_this_end_that_has_died_is_the_reason() -> None:
-    place = Place()
+    place = RemoteSubtask()
     place.died("place", ValueError("no such row"))
     place.died("place", ValueError("another"))
     assert place.broken == "akrunner's own thread 'place' failed:\nValueError: no such row" and place.gone.is_set()
@@ -202,7 +202,7 @@ def test_a_stream_that_was_cut_is_no_fault() -> None:
         yield pb.Said(settled=SETTLED)
         raise RuntimeError("a stream's own error")
 
-    place = Place()
+    place = RemoteSubtask()
     place.listen(cut())
     assert place.gone.is_set() and place.broken is None and place.answer().settled.machine == "m"
 
@@ -211,7 +211,7 @@ def test_a_stream_that_was_cut_is_no_fault() -> None:
 
 
 def test_a_connection_is_found_by_its_kind() -> None:
-    place = Place()
+    place = RemoteSubtask()
     one, other = socket.socketpair()
     with one, other:
         place.channel(pb.Opening.OUT).put(one)
@@ -222,7 +222,7 @@ def test_a_connection_is_found_by_its_kind() -> None:
 
 
 def test_a_connection_that_does_not_come_is_waited_for_so_long(clock: Clock) -> None:
-    place = Place()
+    place = RemoteSubtask()
     place.address = "10.0.0.2:7"
     began = clock.now
     with pytest.raises(OSError, match="the subtask at 10.0.0.2:7 does not answer"):
@@ -232,24 +232,24 @@ def test_a_connection_that_does_not_come_is_waited_for_so_long(clock: Clock) -> 
 
 @pytest.mark.parametrize(
     ("why", "words"),
-    [("gone", "the subtask at 10.0.0.2:7 has gone"), ("broken", "its traceback"), ("hub", "the hub's traceback")],
+    [("gone", "the subtask at 10.0.0.2:7 has gone"), ("broken", "its traceback"), ("hub", "the server's traceback")],
 )
 def test_a_connection_that_cannot_come_is_not_waited_for(why: str, words: str, clock: Clock) -> None:
-    place = Place()
+    place = RemoteSubtask()
     place.address = "10.0.0.2:7"
     if why == "gone":
         place.lost()
     elif why == "broken":
         place.broken = "its traceback"
     else:
-        place.hub_broken = lambda: "the hub's traceback"
+        place.control_broken = lambda: "the server's traceback"
     with pytest.raises(OSError, match=words):
         place.opened(pb.Opening.IN, 500)
 
 
 def test_abandoning_hangs_up_at_once_and_closing_says_all_first() -> None:
     done: list[str] = []
-    place = Place()
+    place = RemoteSubtask()
     place.hang_up = lambda: done.append("hung up")
     place.tell(leave=pb.Leave(error="enough"))
     assert [word.leave.error for word in told(place)] == ["enough"] and done == []
