@@ -132,11 +132,15 @@ def test_an_output_without_rows_is_there_too(live: bool, folder: Path, started: 
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_a_script_that_only_printed_its_help_replaces_nothing(live: bool, folder: Path, started: Started) -> None:
+def test_a_script_that_only_printed_its_help_replaces_nothing(
+    live: bool, folder: Path, started: Started, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "o.jsonl").write_text("old\n")
     started(tasks=(HELPED,))
     run(Output("o.jsonl", True, live))
     assert (folder / "o.jsonl").read_text() == "old\n"
+    err = capsys.readouterr().err
+    assert "usage: ..." in err and "output:" not in err
 
 
 @pytest.mark.parametrize(
