@@ -1,0 +1,165 @@
+"""Commands for detached jobs: which cluster is asked, what is printed of a job, and the exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from akrunner import detached as jobs
+from akrunner.cli import detached
+from akrunner.cli.main import main
+from akrunner.detached import Status
+from akrunner.engines.flink import FlinkEngine
+from akrunner.errors import ConfigError
+
+RUNNING = Status("0123456789abcdef", "akrunner train.py [ab]", "RUNNING", 12.4, 3, 2)
+DONE = Status("fedcba9876543210", "akrunner run.py [cd]", "FINISHED", 100.6, 1, 0)
+FAILED = Status("1111", "akrunner run.py", "FAILED", 1.0, 1, 0, "ScriptFailedError: it divided by zero")
+CANCELED = Status("2222", "akrunner run.py", "CANCELED", 1.0, 1, 0)
+
+Fake = Callable[..., list[Any]]
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    """Put a function in the place of one that asks a cluster: it returns `answer`. Returns: the arguments of its calls."""
+    monkeypatch.delenv("AKRUNNER_FLINK_MASTER", raising=False)
+
+    def made(name: str, answer: Any) -> list[Any]:
+        asked: list[Any] = []
+        monkeypatch.setattr(jobs, name, lambda *given: asked.append(given) or answer)
+        return asked
+
+    return made
+
+
+def test_the_address_that_is_given_wins_over_the_environment_and_that_over_a_cluster_that_was_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(detached, "running_cluster", lambda: SimpleNamespace(address="started:3"))
+    monkeypatch.setenv("AKRUNNER_FLINK_MASTER", "variable:2")
+    assert detached.master("given:1") == "given:1" and detached.master(None) == "variable:2"
+    monkeypatch.setenv("AKRUNNER_FLINK_MASTER", "")
+    assert detached.master(None) == "started:3"
+    monkeypatch.setattr(detached, "running_cluster", lambda: None)
+    with pytest.raises(ConfigError, match="^which cluster[?] give --flink-master HOST:PORT, or set AKRUNNER_FLINK_MASTER$"):
+        detached.master(None)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "answer", "given"),
+    [
+        ("status", "listed", [], ("h:1",)),
+        ("status 01", "status", RUNNING, ("h:1", "01")),
+        ("status 01 --wait", "wait", DONE, ("h:1", "01")),
+        ("logs 01", "logs", [], ("h:1", "01", False)),
+        ("logs 01 -f", "logs", [], ("h:1", "01", True)),
+        ("cancel 01", "cancel", CANCELED, ("h:1", "01")),
+    ],
+)
+def test_the_cluster_is_asked_for_what_the_line_says(line: str, name: str, answer: Any, given: Any, fake: Fake) -> None:
+    asked = fake(name, answer)
+    assert main([*line.split(), "--flink-master", "h:1"]) == 0
+    assert asked == [given]
+
+
+def test_each_job_is_one_line_that_a_shell_can_divide(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake("listed", [RUNNING, DONE])
+    assert main(["status", "--flink-master", "h:1"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "0123456789abcdef  RUNNING         12 s  2 of 3 subtasks run  akrunner train.py [ab]",
+        "fedcba9876543210  FINISHED       101 s  0 of 1 subtasks run  akrunner run.py [cd]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "wait", "code", "said"),
+    [
+        (RUNNING, False, 0, ""),
+        (DONE, True, 0, ""),
+        (FAILED, False, 1, "akrunner: ScriptFailedError: it divided by zero\n"),
+        (FAILED, True, 1, "akrunner: ScriptFailedError: it divided by zero\n"),
+        (Status("3", "x", "FAILED", 1.0, 1, 0), False, 1, "akrunner: Flink does not say why\n"),
+        (CANCELED, False, 0, ""),
+        (CANCELED, True, 143, "akrunner: the job is CANCELED\n"),
+        (Status("4", "x", "SUSPENDED", 1.0, 1, 0), True, 1, "akrunner: the job is SUSPENDED\n"),
+    ],
+)
+def test_the_exit_code_says_how_the_job_is(
+    status: Status, wait: bool, code: int, said: str, fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake("wait" if wait else "status", status)
+    line = ["status", "1", "--flink-master", "h:1", *(["--wait"] if wait else [])]
+    assert main(line) == code
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{status.id}  {status.state}") and out.count("\n") == 1 and err == said
+    assert main([*line, "--json"]) == code
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert (told["ok"], told["exit_code"], told["state"], told["error"]) == (code == 0, code, status.state, status.error)
+    assert err == ""
+
+
+def test_a_failed_job_among_all_is_no_failure_of_the_list(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake("listed", [FAILED, RUNNING])
+    assert main(["status", "--flink-master", "h:1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] and [one["id"] for one in told["jobs"]] == [FAILED.id, RUNNING.id]
+
+
+def test_waiting_needs_the_id_of_a_job(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = fake("wait", DONE)
+    assert main(["status", "--wait", "--flink-master", "h:1"]) == 2
+    assert "--wait is for one job: give its id" in capsys.readouterr().err and not asked
+
+
+def test_lines_of_the_log_are_printed_or_one_list(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake("logs", ["[chief:0] a", "[chief:0] b"])
+    assert main(["logs", "1", "--flink-master", "h:1"]) == 0
+    assert capsys.readouterr().out == "[chief:0] a\n[chief:0] b\n"
+    assert main(["logs", "1", "--flink-master", "h:1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["lines"] == ["[chief:0] a", "[chief:0] b"]
+
+
+def test_how_a_job_was_ended_is_printed(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    fake("cancel", CANCELED)
+    assert main(["cancel", "2", "--flink-master", "h:1"]) == 0
+    assert capsys.readouterr().out == "2222 CANCELED\n"
+    assert main(["cancel", "2", "--flink-master", "h:1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["ok"], told["id"], told["state"]) == (True, "2222", "CANCELED")
+
+
+def test_of_a_job_that_was_submitted_stdout_has_only_the_id(capsys: pytest.CaptureFixture[str]) -> None:
+    job = jobs.Job("0123456789abcdef", "h:8081", "akrunner train.py [ab]")
+    detached.submitted(job, False, False)
+    out, err = capsys.readouterr()
+    assert out == "0123456789abcdef\n"
+    assert err.splitlines() == [f"akrunner {name} 01234567 --flink-master h:8081" for name in ("status", "logs", "cancel")]
+    detached.submitted(job, False, True)
+    assert capsys.readouterr() == ("0123456789abcdef\n", "")
+    detached.submitted(job, True, True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["job"], told["master"], told["name"]) == (job.id, job.master, job.name)
+
+
+def test_only_a_cluster_that_stays_takes_a_detached_job() -> None:
+    for engine in ("local", FlinkEngine()):
+        with pytest.raises(ConfigError, match="^--detach is for a Flink cluster that stays: "):
+            detached.check_detach({"engine": engine}, True)
+        detached.check_detach({"engine": engine}, False)
+    detached.check_detach({"engine": FlinkEngine("h:8081")}, True)
+
+
+def test_a_detached_job_is_submitted_with_its_options_and_not_to_stdout(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, given = FlinkEngine("h:8081"), []
+    monkeypatch.setattr(jobs, "submit", lambda *args, **options: given.append((args, options)) or jobs.Job("1", "h", "x"))
+    detached.detach("s.py", "t.csv", "train", {"engine": engine, "model_out": "m"}, False, True)
+    assert given == [(("s.py", "t.csv"), {"engine": engine, "mode": "train", "model_out": "m"})]
+    with pytest.raises(ConfigError):
+        detached.detach("s.py", "t.csv", "batch", {"engine": engine, "output": "-"}, False, True)
+    assert len(given) == 1
