@@ -125,8 +125,10 @@ def shown_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     Arrow does not count nulls among a dictionary's values, and cannot join dictionaries that have some.
     """
-    columns = [_shown(column) for column in batch.columns]
-    if all(one is other for one, other in zip(columns, batch.columns)):
+    # each look at `columns` makes new objects
+    given = batch.columns
+    columns = [_shown(column) for column in given]
+    if all(one is other for one, other in zip(columns, given)):
         return batch
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 

@@ -128,7 +128,7 @@ def secrets(text: str) -> list[str]:
     lines = text.split("\n")
     hidden = [line[start:end] for line, spans in zip(lines, _in_lines(lines)) for start, end in spans]
     hidden += [text[start:end] for start, end in _of_names(text)]
-    parts = {part for one in hidden for part in (one, *_APART.split(one))}
+    parts = {part for one in hidden for part in (one, *_APART.split(one)) if part != _HIDDEN}
     parts |= {urllib.parse.unquote(part) for part in parts} | {urllib.parse.quote(part, safe="") for part in parts}
     return sorted((part for part in parts if len(part) >= _SHORTEST_PART and part != _HIDDEN), key=len, reverse=True)
 

@@ -166,7 +166,13 @@ def show(
         first = rows_of(reading, [*info.columns.names, *info.partitions], rows, name).read_all()
     columns = clauses.columns_of(info)
     if as_json:
-        body: dict[str, Any] = {"ok": True, "exit_code": 0, "uri": str(name), "rows": count, "columns": columns.to_pylist()}
+        body: dict[str, Any] = {
+            "ok": True,
+            "exit_code": 0,
+            "uri": name.at(name.partition).uri,
+            "rows": count,
+            "columns": columns.to_pylist(),
+        }
         emit({**body, "partitions": partitions, "create": ddl.create_sql(name.sql, info), "first": _plain(first)})
         return
     typer.echo(clauses.described(name, info, count))
@@ -215,7 +221,15 @@ def put(
     said = f"{'wrote' if overwrite else 'added'} {done.rows:,} row{'s' * (done.rows != 1)} to {name}"
     with telling(said):
         if as_json:
-            emit({"ok": True, "exit_code": 0, "uri": str(name), "rows": done.rows, "created": done.created or None})
+            emit(
+                {
+                    "ok": True,
+                    "exit_code": 0,
+                    "uri": name.at(name.partition).uri,
+                    "rows": done.rows,
+                    "created": done.created or None,
+                }
+            )
             return
         if done.created:
             typer.echo(done.created)
@@ -329,7 +343,9 @@ def drop(
         store.drop(name, if_exists)
     said = f"dropped {name}" if there else f"{name} is not there"
     with telling(said):
-        emit({"ok": True, "exit_code": 0, "uri": str(name), "dropped": there}) if as_json else typer.echo(said)
+        emit({"ok": True, "exit_code": 0, "uri": name.at(name.partition).uri, "dropped": there}) if as_json else typer.echo(
+            said
+        )
 
 
 def _plain(rows: pa.Table) -> list[dict[str, Any]]:

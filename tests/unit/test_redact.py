@@ -133,3 +133,7 @@ def test_any_text_is_taken_and_takes_time_in_proportion() -> None:
         began = time.process_time()
         redacted(piece * 4000)
         assert time.process_time() - began < 5, f"{piece!r}, many times over"
+
+
+def test_what_is_hidden_already_is_no_secret() -> None:
+    assert secrets("http://u:***@h/x") == []
