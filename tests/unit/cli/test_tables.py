@@ -77,6 +77,7 @@ def test_a_table_that_cannot_be_read_is_listed_with_its_error_and_the_others_are
 
 
 def test_a_table_is_shown_with_its_first_rows(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told("show demo.iris", capsys)["uri"] == "odps://demo/tables/iris", "as ls has it"
     found = told("show odps://demo/tables/iris --rows 2", capsys)
     assert (found["uri"], found["rows"], found["partitions"]) == ("odps://demo/tables/iris", 3, [])
     assert found["first"] == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
