@@ -271,32 +271,32 @@ def made(monkeypatch: pytest.MonkeyPatch, clusters: Clusters) -> Callable[..., F
 
 def test_each_job_has_subtasks_of_its_own(made: Callable[..., FlinkEngine]) -> None:
     engine = made(python_executable="/there/py", options={"a": "b"})
-    taken: Any = engine.take(2, "akrunner s.py")
+    taken: Any = engine.acquire(2, "akrunner s.py")
     assert (taken.count, taken.host) == (2, "127.0.0.1")
     assert taken.order == {"python": "/there/py", "options": {"a": "b"}, "name": "akrunner s.py"}
-    engine.give_back(taken)
+    engine.release(taken)
     assert taken.closed and clients[0].closed
 
 
 def test_within_the_block_they_are_kept_if_they_are_enough(made: Callable[..., FlinkEngine]) -> None:
     with made(host="10.0.0.1") as engine:
-        first: Any = engine.take(3, "one")
+        first: Any = engine.acquire(3, "one")
         assert first.host == "10.0.0.1"
-        engine.give_back(first)
-        assert not first.closed and engine.take(2, "two") is first
-        engine.give_back(first)
-        more: Any = engine.take(4, "three")
+        engine.release(first)
+        assert not first.closed and engine.acquire(2, "two") is first
+        engine.release(first)
+        more: Any = engine.acquire(4, "three")
         assert more is not first and first.closed, "its slots may be needed"
         assert len(clients) == 1 and not clients[0].closed
-        engine.give_back(more)
+        engine.release(more)
         more.usable = False
-        assert engine.take(4, "four") is not more and more.closed
+        assert engine.acquire(4, "four") is not more and more.closed
     assert clients[0].closed and engine._client is None
 
 
 def test_what_is_kept_needs_no_check(made: Callable[..., FlinkEngine], clusters: Clusters) -> None:
     with made("flink:8081", host="10.0.0.1") as engine:
-        engine.give_back(engine.take(2, "one"))
+        engine.release(engine.acquire(2, "one"))
         clusters.asked.clear()
         engine.check(job(cluster=ClusterSpec(2)))
         assert clusters.asked == [] and len(engine._kept) == 1
@@ -307,15 +307,15 @@ def test_what_is_kept_needs_no_check(made: Callable[..., FlinkEngine], clusters:
 @pytest.mark.parametrize("why", ["lost", "not ended", "dead"])
 def test_a_client_that_is_not_well_is_not_used_again(why: str, made: Callable[..., FlinkEngine]) -> None:
     with made() as engine:
-        taken: Any = engine.take(1, "one")
+        taken: Any = engine.acquire(1, "one")
         taken.usable = False
         taken.lost = why == "lost"
         if why == "not ended":
             taken.close = lambda: None
         clients[0].alive = why != "dead"
-        engine.give_back(taken)
+        engine.release(taken)
         assert clients[0].closed
-        engine.take(1, "two")
+        engine.acquire(1, "two")
         assert len(clients) == 2
 
 
