@@ -6,6 +6,7 @@ from __future__ import annotations
 import decimal
 import json
 import math
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,8 @@ import pyarrow as pa
 from akrunner.tables import types
 
 _T = pa.types
+#: the text of a decimal
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 #: type of floats -> how many bits of a whole number it always holds exactly
 _EXACT = {pa.float16(): 11, pa.float32(): 24, pa.float64(): 53}
 _LARGEST = {pa.float16(): 65504.0, pa.float32(): 3.4028234663852886e38}
@@ -62,8 +65,11 @@ def _key_text(key: Any) -> str:
 def _no(value: Any, data_type: pa.DataType, why: str = "") -> ValueError:
     if isinstance(value, _Object):
         value = dict(value)
-    shown = str(value) if isinstance(value, decimal.Decimal) else repr(value)
-    return ValueError(f"{shown[:60]} is no {types.type_words(data_type)}{why}")
+    return ValueError(f"{_shown(value)[:60]} is no {types.type_words(data_type)}{why}")
+
+
+def _shown(value: Any) -> str:
+    return str(value) if isinstance(value, decimal.Decimal) else repr(value)
 
 
 def _fitted(value: Any, data_type: pa.DataType) -> Any:
@@ -89,9 +95,11 @@ def _map(value: Any, data_type: pa.DataType) -> Any:
         key = _key(pair[0], data_type.key_type) if isinstance(value, _Object) else _fitted(pair[0], data_type.key_type)
         if key is None:
             raise _no(value, data_type, ": a key is null")
-        if repr(key) in seen:
-            raise _no(value, data_type, f": it has the key {pair[0]!r} twice")
-        seen.add(repr(key))
+        # of floats that differ only in digits that the type does not hold, the map has one key
+        held = pa.scalar(key, data_type.key_type).as_py() if _T.is_floating(data_type.key_type) else key
+        if repr(held) in seen:
+            raise _no(value, data_type, f": it has the key {_shown(pair[0])} twice")
+        seen.add(repr(held))
         found.append((key, _fitted(pair[1], data_type.item_type)))
     return found
 
@@ -162,7 +170,8 @@ def _float(value: Any, data_type: pa.DataType, number: bool) -> float:
 
 
 def _decimal(value: Any, data_type: pa.DataType, number: bool) -> decimal.Decimal:
-    if not number and not isinstance(value, str):
+    # of text, Decimal itself would also take spaces, and digits with _ between them
+    if not number and not (isinstance(value, str) and _NUMBER.fullmatch(value)):
         raise _no(value, data_type)
     try:
         made = decimal.Decimal(value)
@@ -170,11 +179,16 @@ def _decimal(value: Any, data_type: pa.DataType, number: bool) -> decimal.Decima
         raise _no(value, data_type) from None
     if not made.is_finite():
         raise _no(value, data_type)
+    context = decimal.Context(prec=data_type.precision, traps=[decimal.InvalidOperation, decimal.Inexact])
     try:
-        pa.scalar(made, data_type)
-    except pa.ArrowException as e:
-        raise _no(value, data_type, f": {e}") from None
-    return made
+        # Arrow itself makes 0.00 of 1e-77, and dies of 1e-999999999
+        held = made.quantize(decimal.Decimal((0, (1,), -data_type.scale)), context=context)
+    except decimal.Inexact:
+        raise _no(value, data_type, ", which it cannot hold exactly") from None
+    except decimal.InvalidOperation:
+        raise _no(value, data_type, ", which it cannot hold") from None
+    # -0.00 is the same key as 0.00
+    return held if held else held.copy_abs()
 
 
 def _moment(value: Any, data_type: pa.DataType) -> int:

@@ -95,14 +95,15 @@ def _unwritten(job: JobSpec, code: bytes, output: PathLike | None, rows: int | N
 def _left_out(job: JobSpec, trial: Trial, output: PathLike | None) -> list[str]:
     """Return warnings about outputs that a script did not write in its trial."""
     told = []
+    these = "this" if trial.rows_in == 1 else "these"
     if not trial.rows_out and (output is not None or job.output_schema is not None):
         what = f"output={str(output)!r} (--output)" if output is not None else "output_schema= (--output-schema)"
         end = "" if job.output_schema is not None else "; a job that writes none fails at its end, as nobody knows the columns"
-        told.append(f"the script wrote no row over these {counted(trial.rows_in, 'row')}, and {redacted(what)} is given{end}")
+        told.append(f"the script wrote no row over {these} {counted(trial.rows_in, 'row')}, and {redacted(what)} is given{end}")
     if job.mode == "train" and not trial.exported:
         told.append(
-            "the script exported nothing to task_config.saved_model_dir over these rows: a training job without a model fails "
-            "at its end"
+            f"the script exported nothing to task_config.saved_model_dir over {these} row{'' if trial.rows_in == 1 else 's'}: a "
+            "training job without a model fails at its end"
         )
     return told
 

@@ -166,11 +166,15 @@ def _split(spec: SplitSpec | None) -> str:
 
 
 def _words_of(script_args: Sequence[str]) -> tuple[str, ...]:
-    """Return the script's arguments without secrets; the argument after an option like `--password` is a secret, too."""
+    """Return the script's arguments without secrets; the argument after an option like `--password`, which has no value
+    of its own yet, is a secret, too."""
     before = ["", *script_args]
     return tuple(
         HIDDEN
-        if option.startswith("-") and not word.startswith("-") and value_shown(option.lstrip("-"), word) == HIDDEN
+        if option.startswith("-")
+        and "=" not in option
+        and not word.startswith("-")
+        and value_shown(option.lstrip("-"), word) == HIDDEN
         else redacted(word)
         for option, word in zip(before, script_args)
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from akrunner.cluster.resources import assign
 from akrunner.cluster.tf_config import tf_config
 from akrunner.launch import devices
-from akrunner.planning.text import INDENT, SHOWN, line_of
+from akrunner.planning.text import INDENT, SHOWN, counted, line_of
 from akrunner.spec import JobSpec, TaskSpec
 from akrunner.wire.context import TFConfig
 
@@ -67,4 +67,5 @@ def lines_of_tasks(tasks: Sequence[PlannedTask]) -> list[str]:
 
 def too_many(rows: int, fed: int) -> str:
     """Return the warning that there are fewer rows than workers."""
-    return f"{rows:,} rows for {fed} workers: {fed - rows} of them get{'s' if fed - rows == 1 else ''} none; num_workers={rows} (--num-workers) is enough"
+    none = f"{fed - rows} of them get{'s' if fed - rows == 1 else ''} none"
+    return f"{counted(rows, 'row')} for {fed} workers: {none}; num_workers={rows} (--num-workers) is enough"

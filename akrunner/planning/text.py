@@ -36,7 +36,10 @@ def value_shown(name: str, value: Any) -> str:
 
 def interpreter_shown(python: str, version: str, tensorflow: str, keras: str) -> str:
     """Return an interpreter and its packages in words. Args: version: Python's version, "" if only the cluster can tell."""
-    return python + (f" (Python {version}, TensorFlow {tensorflow}, Keras {keras})" if version else " (on the cluster)")
+    if not version:
+        return f"{python} (on the cluster)"
+    packages = (("Python", version), ("TensorFlow", tensorflow), ("Keras", keras))
+    return f"{python} ({', '.join(f'{name} {number}' for name, number in packages if number)})"
 
 
 def line_of_given(given: Sequence[str]) -> list[str]:

@@ -55,7 +55,8 @@ def check_stream_apart(source: str, form: str | None, follow: bool, output: str)
     if source == "-" or follow:
         with ours(SourceError, f"source: {source}"):
             read = os.fstat(0) if source == "-" else os.stat(os.path.expanduser(source))
-        if os.path.isfile(output) and os.path.samestat(read, os.stat(output)):
+        written = os.path.expanduser(output)
+        if os.path.isfile(written) and os.path.samestat(read, os.stat(written)):
             raise SinkError(
                 f"output: {output} is the input, which would be read and written at the same time; write to another place "
                 "(--output)"

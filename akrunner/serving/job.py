@@ -351,7 +351,8 @@ class Prediction:
                 f"{e.args[0]}; it had {where}", failure=e.failure, others=e.others, work_dir=e.work_dir
             ) from None
         if pairing.pending:
-            raise InputLostError(f"{pairing.pending} chunks of rows were sent to the model and never answered")
+            chunks = "1 chunk of rows was" if pairing.pending == 1 else f"{pairing.pending} chunks of rows were"
+            raise InputLostError(f"{chunks} sent to the model and never answered")
         return outcome
 
     def _check_new(self, model: Model) -> None:

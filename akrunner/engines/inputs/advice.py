@@ -37,7 +37,7 @@ def advised(record: Mapping[str, Any]) -> list[Advice]:
     small = [] if record.get("elsewhere") else of_small(record)
     if small:
         # for batches that cost nothing but their number, other advice wins next to nothing
-        return [*small, *(one for one in (*of_iterators(record), *of_saving(record)))]
+        return sorted([*small, *of_iterators(record), *of_saving(record)], key=_rank)
     # if another thread reads, it is not known whether the steps wait for it
     for rule in (of_saving,) if record.get("elsewhere") else rules:
         found += rule(record)
@@ -49,9 +49,13 @@ def advised(record: Mapping[str, Any]) -> list[Advice]:
     found = _of_one_cache([*found, *_certain_without(record, found)])
     # two nodes of one dataset may get the same words
     told: dict[str, Advice] = {}
-    for one in sorted(found, key=lambda one: (-one.saves, -one.share)):
+    for one in sorted(found, key=_rank):
         told.setdefault(one.words, one)
     return [_as_named(one, record) for one in told.values()]
+
+
+def _rank(one: Advice) -> tuple[float, float]:
+    return -one.saves, -one.share
 
 
 def _certain_without(record: Mapping[str, Any], found: list[Advice]) -> list[Advice]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 import math
 from typing import Any
 
@@ -89,11 +90,16 @@ def test_infinity_and_nan_are_floats_where_they_are_written_so() -> None:
     [
         ('[["a", 1], ["a", 2]]', MAP(pa.string(), pa.int64()), "it has the key 'a' twice"),
         ('{"1": 1, "1.0": 2}', MAP(pa.float64(), pa.int64()), "it has the key '1.0' twice"),
+        ('{"1.5": 1, "1.50": 2}', MAP(DECIMALS, pa.int64()), "it has the key '1.50' twice"), ("[[1.50, 1], [1.5, 2]]", MAP(DECIMALS, pa.int64()), "it has the key 1.5 twice"),
+        ('{"1e2": 1, "100": 2}', MAP(DECIMALS, pa.int64()), "it has the key '100' twice"), ("[[[1.5], 1], [[1.50], 2]]", MAP(LIST(DECIMALS), pa.int64()), "it has the key .* twice"),
+        ('{"0.1": 1, "0.10000000149": 2}', MAP(pa.float32(), pa.int64()), "it has the key '0.10000000149' twice"),
         ('{"null": 1}', MAP(pa.int64(), pa.int64()), "^'null' is no bigint$"), ('{"[1]": 1}', MAP(pa.int64(), pa.int64()), "^'\\[1\\]' is no bigint$"),
         ('{"1.5": 1}', MAP(pa.int64(), pa.int64()), "^'1.5' is no bigint$"), ('{"yes": 1}', MAP(pa.bool_(), pa.int64()), "^'yes' is no boolean$"),
         ("[[null, 1]]", MAP(pa.string(), pa.int64()), "a key is null"), ('[["a"]]', MAP(pa.string(), pa.int64()), "is no map"), ('[{"a": 1}]', MAP(pa.string(), pa.int64()), "is no map"), ('["ab"]', MAP(pa.string(), pa.int64()), "is no map"),
         ("[1]", STRUCT([("a", pa.int64())]), "is no struct"), ('{"a": []}', STRUCT([("a", pa.int64())]), "^\\[\\] is no bigint$"),
         ("[[1]]", LIST(pa.string()), "^\\[1\\] is no string$"), ('["x"]', LIST(DECIMALS), "^'x' is no decimal"), ("[true]", LIST(DECIMALS), "^True is no decimal"),
+        ('["1_0"]', LIST(DECIMALS), "^'1_0' is no decimal"), ('[" 1 "]', LIST(DECIMALS), "^' 1 ' is no decimal"), ('["1\\n"]', LIST(DECIMALS), "is no decimal"), ('["\u0661"]', LIST(DECIMALS), "is no decimal"),
+        ('{"1_0": 1}', MAP(DECIMALS, pa.int64()), "^'1_0' is no decimal"), ('["NaN"]', LIST(DECIMALS), "^'NaN' is no decimal"), ('["."]', LIST(DECIMALS), "^'.' is no decimal"),
         ('["Infinity"]', LIST(DECIMALS), "^'Infinity' is no decimal"), ("[123456789.00]", LIST(DECIMALS), "^123456789.00 is no decimal"), ("[1] 2", LIST(pa.int64()), "Extra data"), ("", LIST(pa.int64()), "Expecting value"),
     ],
 )  # fmt: skip
@@ -108,6 +114,35 @@ def test_a_map_takes_the_keys_of_an_object_and_of_pairs() -> None:
     assert from_json('{"true": 1}', MAP(pa.bool_(), pa.int64())) == [(True, 1)]
     # of text it is the text: 1 and "1" are the same there, and nothing is read from it
     assert from_json('{"1": 1, "01": 2}', MAP(pa.string(), pa.int64())) == [("1", 1), ("01", 2)]
+
+
+@pytest.mark.parametrize("form", ["[{}]", '["{}"]'])
+@pytest.mark.parametrize(
+    "text, why",
+    [
+        ("1.505", "cannot hold exactly"), ("1e-77", "cannot hold exactly"), ("1e-999999999", "cannot hold exactly"), ("123456789", "cannot hold"), ("99999999.999", "cannot hold"),
+        ("1e999999999", "cannot hold"), ("1e8", "cannot hold"),
+    ],
+)  # fmt: skip
+def test_a_decimal_that_does_not_fit_is_an_error_and_never_rounded(text: str, why: str, form: str) -> None:
+    with pytest.raises(ValueError, match=f"is no decimal.*, which it {why}$"):
+        from_json(form.format(text), LIST(DECIMALS))
+
+
+def test_zeros_that_say_nothing_are_no_digits_too_many() -> None:
+    texts = ["1." + "0" * 1000, "0e-999999999", "0e999999999", "-0", "0" * 100 + "7", "99999999.990"]
+    read = from_json(json.dumps(texts), LIST(DECIMALS))
+    assert [str(one) for one in read] == ["1.00", "0.00", "0.00", "0.00", "7.00", "99999999.99"]
+    assert pa.array([read], LIST(DECIMALS)).to_pylist() == [read]
+    wide = from_json(f'["{"9" * 76}"]', LIST(pa.decimal256(76, 0)))
+    assert wide == [decimal.Decimal("9" * 76)]
+
+
+def test_a_decimal_is_read_from_every_way_to_write_a_number() -> None:
+    texts = ["1.5", "+1.50", "-.5", "5.", "1e2", "1E-2", "007"]
+    numbers = [decimal.Decimal(text) for text in texts]
+    assert from_json(json.dumps(texts), LIST(DECIMALS)) == numbers
+    assert from_json('{"1.5": 1, "1.51": 2}', MAP(DECIMALS, pa.int64())) == [(numbers[0], 1), (decimal.Decimal("1.51"), 2)]
 
 
 def test_an_error_does_not_show_a_long_value_whole() -> None:

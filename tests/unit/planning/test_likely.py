@@ -138,7 +138,12 @@ def test_a_trial_that_wrote_nothing_says_more_than_the_scripts_text(job: Any) ->
     assert one == "the script wrote no row over these 5 rows, and output_schema= (--output-schema) is given"
     assert told(job(WRITES, output_schema=SCHEMA), trial=Trial(1, 1, 0.1, None, "", ())) == []
     (train,) = told(job(mode="train", model_dir="m"), trial=trial)
-    assert train.startswith("the script exported nothing to task_config.saved_model_dir")
+    assert train.startswith("the script exported nothing to task_config.saved_model_dir over these rows: ")
+    single = Trial(1, 0, 0.1, None, "", ())
+    (one,) = told(job(WRITES, output_schema=SCHEMA), trial=single)
+    assert one == "the script wrote no row over this 1 row, and output_schema= (--output-schema) is given"
+    (train,) = told(job(mode="train", model_dir="m"), trial=single)
+    assert "over this row: " in train
 
 
 def test_a_password_of_the_output_is_not_shown(job: Any) -> None:

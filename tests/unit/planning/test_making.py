@@ -120,9 +120,9 @@ def test_a_split_in_words(plan: Any, given: dict[str, Any], said: str) -> None:
 
 
 def test_secrets_are_in_no_plan(plan: Any) -> None:
-    words = ("--password", "hunter22", "--n", "3", "--token", "--x", "plain", "--api-key=abcd1234")
+    words = ("--password", "hunter22", "--n", "3", "--token", "--x", "plain", "--api-key=abcd1234", "harmless")
     made = plan(script_args=words, user_params={"password": "hunter22", "lr": 1}, env={"MY_TOKEN": "hunter22"})
-    assert made.script_args == ("--password", "***", "--n", "3", "--token", "--x", "plain", "--api-key=***")
+    assert made.script_args == ("--password", "***", "--n", "3", "--token", "--x", "plain", "--api-key=***", "harmless")
     assert made.user_params == {"password": "***", "lr": "1"} and made.env == {"MY_TOKEN": "***"}
     assert "hunter22" not in str(made)
 

@@ -86,4 +86,5 @@ def test_of_many_tasks_the_first_are_shown(count: int, last: str) -> None:
 
 def test_more_workers_than_rows_are_told_with_the_number_that_is_enough() -> None:
     assert too_many(2, 3) == "2 rows for 3 workers: 1 of them gets none; num_workers=2 (--num-workers) is enough"
+    assert too_many(1, 3) == "1 row for 3 workers: 2 of them get none; num_workers=1 (--num-workers) is enough"
     assert too_many(1000, 1002).startswith("1,000 rows for 1002 workers: 2 of them get none;")

@@ -48,6 +48,8 @@ def test_one_is_no_plural(number: int, words: str) -> None:
 
 def test_an_interpreter_is_shown_with_what_is_in_it_or_that_it_is_elsewhere() -> None:
     assert interpreter_shown("/py", "3.11.7", "2.20.0", "3") == "/py (Python 3.11.7, TensorFlow 2.20.0, Keras 3)"
+    assert interpreter_shown("/py", "3.11.7", "unknown", "") == "/py (Python 3.11.7, TensorFlow unknown)"
+    assert interpreter_shown("/py", "3.11.7", "", "") == "/py (Python 3.11.7)"
     assert interpreter_shown("/py", "", "", "") == "/py (on the cluster)"
 
 

@@ -108,6 +108,16 @@ def test_a_growing_file_is_not_read_and_written_at_once(tmp_path: Path) -> None:
         check_stream_apart(str(tmp_path / "no.csv"), None, True, str(tmp_path / "new.csv"))
 
 
+def test_a_file_below_the_home_directory_is_not_read_and_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "log.csv").write_text("a\n1\n")
+    with pytest.raises(SinkError, match="~/log.csv is the input"):
+        check_stream_apart("~/log.csv", None, True, "~/log.csv")
+    check_stream_apart("~/log.csv", None, True, "~/new.csv")
+
+
 def test_stdin_may_be_the_file_that_is_written(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n1\n")
     before, mine = os.dup(0), os.open(tmp_path / "t.csv", os.O_RDONLY)

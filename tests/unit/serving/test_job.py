@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -181,8 +182,10 @@ def test_answers_that_never_came_are_an_error_and_no_file_is_left(model: str, tm
     given = PredictArguments(
         model, table(10_000), engine=Engine(lost=2), batch_size=1, selected_cols=["x"], output=tmp_path / "o.csv"
     )
-    with pytest.raises(InputLostError, match="of rows were sent to the model and never answered"):
+    with pytest.raises(InputLostError, match="^2 chunks of rows were sent to the model and never answered"):
         job.run_predict(given, None)
+    with pytest.raises(InputLostError, match="^1 chunk of rows was sent to the model and never answered"):
+        job.run_predict(replace(given, engine=Engine(lost=1)), None)
     assert os.listdir(tmp_path) == ["m"]
 
 

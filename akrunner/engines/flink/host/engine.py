@@ -113,6 +113,8 @@ class FlinkEngine:
         self.files_there = files_there
         self.java_operators = java_operators
         self.options = check_settings("options", options if options is not None else {})
+        # another process may have another directory; None stays None: its own interpreter
+        python = self.python if python is not None else None
         self._given: dict[str, Any] = {"master": master, "python": python, "python_executable": python_executable, "host": host}
         self._given.update(parallelism=parallelism, slot_timeout=slot_timeout, files_there=files_there, options=self.options)
         self._given.update(java_operators=java_operators, port=port, tls=tls)

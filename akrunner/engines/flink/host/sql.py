@@ -27,7 +27,9 @@ from akrunner.errors import ConfigError
 
 _ROWS = 4096
 #: SQL functions that give other values when they are computed again
-_RANDOM = re.compile(r"\b(RAND|RAND_INTEGER|UUID|NOW|CURRENT_\w+|LOCALTIME\w*)\b", re.IGNORECASE)
+_RANDOM = re.compile(
+    r"\b(RAND|RAND_INTEGER|UUID|NOW|CURRENT_\w+|LOCALTIME\w*)\b|\b(UNIX_TIMESTAMP|PROCTIME)\s*\(\s*\)", re.IGNORECASE
+)
 
 
 class Relation:

@@ -299,6 +299,9 @@ def _output_table(table: Table, out: DataStream, schema: pa.Schema, in_java: boo
 #: length, no dates in milliseconds, no time zones
 _VARIANTS = (pa.large_string(), pa.large_binary(), *map(pa.timestamp, UNITS))
 
+#: the most digits of Flink's decimals
+_DIGITS = 38
+
 
 def flink_type(name: str, arrow: pa.DataType) -> Any:
     """Return Flink's type for a column.
@@ -308,7 +311,7 @@ def flink_type(name: str, arrow: pa.DataType) -> Any:
     """
     if pa.types.is_list(arrow) or pa.types.is_fixed_size_list(arrow) or pa.types.is_large_list(arrow):
         return DataTypes.ARRAY(flink_type(name, arrow.value_type))
-    if pa.types.is_decimal(arrow):
+    if pa.types.is_decimal(arrow) and arrow.precision <= _DIGITS and 0 <= arrow.scale <= arrow.precision:
         return DataTypes.DECIMAL(arrow.precision, arrow.scale)
     if pa.types.is_time(arrow):
         return DataTypes.TIME(3)

@@ -188,7 +188,7 @@ def rows_table(table: Table, out: DataStream, names: list[str], types: list[Any]
     function = f"akrunner_rows_{uuid.uuid4().hex}"
     environment.create_temporary_system_function(function, udtf(_AsRows(), result_types=types))
     written = environment.from_data_stream(out).alias("akrunner_written")
-    columns = ", ".join(f"`{name}`" for name in names)
+    columns = ", ".join("`" + name.replace("`", "``") + "`" for name in names)
     return environment.sql_query(
         f"SELECT {columns} FROM {written}, LATERAL TABLE({function}(akrunner_written)) AS T({columns})"
     )

@@ -154,6 +154,7 @@ def detached(order: dict[str, Any]) -> Any:
 
 
 def _environment(order: dict[str, Any], more: dict[str, str]) -> Any:
+    """Return the environment for a job. Args: more: settings that the job depends on; they win over the user's options."""
     from pyflink.common import Configuration
 
     count = order["subtasks"]
@@ -170,7 +171,7 @@ def _environment(order: dict[str, Any], more: dict[str, str]) -> Any:
         "taskmanager.numberOfTaskSlots": str(count) if order["remote"] is None else None,
         "pipeline.name": order["name"],
     }
-    for key, value in {**defaults, **more, **order["options"]}.items():
+    for key, value in {**defaults, **order["options"], **more}.items():
         if value is not None:
             configuration.set_string(key, str(value))
     environment = environment_of(configuration, order["remote"], order["brings_python"])

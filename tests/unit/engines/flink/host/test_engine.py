@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -80,6 +81,16 @@ def test_the_same_engine_is_made_in_another_process() -> None:
     assert again.master == engine.master == "https://flink:443/a"
     assert again._address.headers == engine._address.headers != {}
     assert "geheim" not in repr(engine) + engine.master
+
+
+def test_another_process_may_have_another_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data, own = pickle.dumps(FlinkEngine(python="envs/py")), pickle.dumps(FlinkEngine())
+    monkeypatch.chdir("/")
+    again = pickle.loads(data)
+    assert again.python == again.python_executable == str(tmp_path / "envs" / "py")
+    monkeypatch.setattr(sys, "executable", "/other/py")
+    assert pickle.loads(own).python == "/other/py", "that process's own, if none was given"
 
 
 # -- what is checked

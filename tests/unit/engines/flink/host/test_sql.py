@@ -86,7 +86,8 @@ def test_a_query_names_its_relations(module: Any, sql: Any, environment: Environ
         ("SELECT * FROM {a}", True), ("SELECT RAND() FROM {a}", False), ("SELECT rand_integer(3) FROM {a}", False),
         ("SELECT uuid() FROM {a}", False), ("SELECT now() FROM {a}", False), ("SELECT CURRENT_TIMESTAMP FROM {a}", False),
         ("SELECT LOCALTIME FROM {a}", False), ("SELECT localtimestamp FROM {a}", False), ("SELECT random_effect, brand FROM {a}", True),
-        ("SELECT known FROM {a}", True),
+        ("SELECT known FROM {a}", True), ("SELECT UNIX_TIMESTAMP() FROM {a}", False), ("SELECT unix_timestamp( ) - t FROM {a}", False),
+        ("SELECT PROCTIME() FROM {a}", False), ("SELECT UNIX_TIMESTAMP(day) FROM {a}", True), ("SELECT proctime FROM {a}", True),
     ],
 )  # fmt: skip
 def test_a_query_that_draws_lots_is_not_computed_twice(text: str, steady: bool, module: Any, sql: Any) -> None:

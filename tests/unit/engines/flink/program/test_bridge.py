@@ -98,6 +98,7 @@ def test_a_type_that_arrow_does_not_have_is_said(error: Exception, bridge: Any, 
         (pa.float32(), "FLOAT()"), (pa.float64(), "DOUBLE()"), (pa.bool_(), "BOOLEAN()"),
         (pa.string(), "STRING()"), (pa.large_string(), "STRING()"), (pa.binary(), "BYTES()"), (pa.large_binary(), "BYTES()"),
         (pa.date32(), "DATE()"), (pa.time32("ms"), "TIME(3)"), (pa.time64("us"), "TIME(3)"), (pa.decimal128(38, 9), "DECIMAL(38, 9)"),
+        (pa.decimal256(38, 38), "DECIMAL(38, 38)"),
         (pa.timestamp("s"), "TIMESTAMP(0)"), (pa.timestamp("ms"), "TIMESTAMP(3)"), (pa.timestamp("us"), "TIMESTAMP(6)"),
         (pa.timestamp("ns"), "TIMESTAMP(9)"), (pa.list_(pa.float32()), "ARRAY(FLOAT())"), (pa.list_(pa.int64(), 3), "ARRAY(BIGINT())"),
         (pa.large_list(pa.list_(pa.string())), "ARRAY(ARRAY(STRING()))"),
@@ -111,7 +112,8 @@ def test_a_column_has_flinks_type(arrow: pa.DataType, flink: str, bridge: Any) -
     "arrow",
     [
         pa.uint64(), pa.date64(), pa.timestamp("us", "UTC"), pa.string_view(), pa.binary(3), pa.null(), pa.duration("s"),
-        pa.map_(pa.string(), pa.int64()), pa.struct([("x", pa.int64())]),
+        pa.map_(pa.string(), pa.int64()), pa.struct([("x", pa.int64())]), pa.decimal256(39, 2), pa.decimal256(76, 0),
+        pa.decimal128(5, -2), pa.decimal128(2, 5),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("in_list", [True, False])

@@ -196,7 +196,8 @@ def test_what_tasks_write_is_a_table_of_its_columns(rows: Any, monkeypatch: pyte
         sql_query=lambda text: text,
     )
     monkeypatch.setattr(rows, "udtf", lambda function, result_types: result_types)
-    query = rows.rows_table(Table(None, environment), "out", ["a", "select"], ["BIGINT", "STRING"])
+    query = rows.rows_table(Table(None, environment), "out", ["a", "select", "x`y`"], ["BIGINT", "STRING", "INT"])
     ((name, kinds),) = functions.items()
-    assert kinds == ["BIGINT", "STRING"]
-    assert query == f"SELECT `a`, `select` FROM written, LATERAL TABLE({name}(akrunner_written)) AS T(`a`, `select`)"
+    assert kinds == ["BIGINT", "STRING", "INT"]
+    columns = "`a`, `select`, `x``y```"
+    assert query == f"SELECT {columns} FROM written, LATERAL TABLE({name}(akrunner_written)) AS T({columns})"

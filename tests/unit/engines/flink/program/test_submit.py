@@ -221,6 +221,16 @@ def test_a_jobs_settings_are_akrunners_and_the_users_go_first(
     assert "execution.checkpointing.interval" not in values
 
 
+def test_what_a_job_depends_on_is_no_users_option(pyflink: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Configuration] = []
+    monkeypatch.setattr(submit, "environment_of", lambda configuration, *given: seen.append(configuration) or Environment())
+    options = {"python.fn-execution.bundle.size": "1000", "python.fn-execution.bundle.time": "7"}
+    submit._environment({**ORDER, "options": options}, {"python.fn-execution.bundle.size": "1"})
+    submit._environment({**ORDER, "options": options}, {})
+    assert [made.values["python.fn-execution.bundle.size"] for made in seen] == ["1", "1000"]
+    assert [made.values["python.fn-execution.bundle.time"] for made in seen] == ["7", "7"]
+
+
 def test_a_local_cluster_is_pyflinks_own(pyflink: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     local = SimpleNamespace(get_execution_environment=lambda configuration: ("local", configuration))
     vars(pyflink["pyflink.datastream"])["StreamExecutionEnvironment"] = local
