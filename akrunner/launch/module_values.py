@@ -92,15 +92,18 @@ def is_plain(value: Any) -> bool:
     return type(value) in _PLAIN or isinstance(value, enum.Enum)
 
 
-def is_whole(value: Any) -> bool:
-    """Whether all of a value is known, and no part of it is a definition."""
+def is_whole(value: Any, defined: bool = False) -> bool:
+    """Whether all of a value is known, and no part of it is a definition. Args: defined: a part may be a definition."""
+    if isinstance(value, Defined):
+        # a dataclass itself
+        return defined
     if isinstance(value, dict):
         value = [*value, *value.values()]
     if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
-        return all(map(is_whole, value))
+        return all(is_whole(one, defined) for one in value)
     if isinstance(value, types.SimpleNamespace) or (dataclasses.is_dataclass(value) and hasattr(value, "__dict__")):
-        return all(map(is_whole, vars(value).values()))
-    return value is not NOTHING and not isinstance(value, Defined)
+        return all(is_whole(one, defined) for one in vars(value).values())
+    return value is not NOTHING
 
 
 def is_empty(value: Any) -> bool:
@@ -159,7 +162,9 @@ def _joined(node: ast.BinOp, module: types.ModuleType, known: dict[str, Any]) ->
     """Return the result of an operator between two containers, paths, times or arrays; `NOTHING` if it is not known."""
     left, right = made(node.left, module, known), made(node.right, module, known)
     does = _OPERATORS.get(type(node.op))
-    if does is None or not is_whole(left) or not is_whole(right) or (is_plain(left) and is_plain(right)):
+    # lists of definitions can be joined, but no text made of a definition
+    defined = not is_plain(left)
+    if does is None or not is_whole(left, defined) or not is_whole(right, defined) or (is_plain(left) and is_plain(right)):
         return NOTHING
     sizes = [len(one) if isinstance(one, (list, tuple)) else one if isinstance(one, int) else 1 for one in (left, right)]
     if does is operator.mul and math.prod(sizes) > _MOST:

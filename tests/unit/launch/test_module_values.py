@@ -188,6 +188,18 @@ def test_definitions_stand_for_themselves(conf: Any) -> None:
     assert module_values.made(node, conf, {}) == Defined(node)
 
 
+def test_a_set_of_functions_is_not_known(conf: Any) -> None:
+    known = {"go": Defined(ast.parse("def go(): ...").body[0]), "TABLE": [Defined(ast.parse("def stop(): ...").body[0])]}
+
+    def of(text: str) -> Any:
+        return module_values.made(ast.parse(text, mode="eval").body, conf, known)
+
+    for text in ("{go}", "{1, go}", "frozenset([go])", "{(go, 1)}", "f'{go}'", "'%s' % go", "'%s' % TABLE", "str(go)"):
+        assert of(text) is NOTHING, text
+    assert of("[go]") == [known["go"]] and of("{'go': go}") == {"go": known["go"]}
+    assert of("TABLE + [go]") == [*known["TABLE"], known["go"]]
+
+
 @dataclasses.dataclass
 class Record:
     a: Any
@@ -206,6 +218,10 @@ def test_what_is_known_as_a_whole() -> None:
     whole = [1, [1, (2,)], {"a": {1}}, collections.deque([1]), types.SimpleNamespace(a=1), Record([1]), np.zeros(2), len]
     parts = [NOTHING, [1, (NOTHING,)], {"a": NOTHING}, {NOTHING: 1}, collections.deque([NOTHING]), types.SimpleNamespace(a=NOTHING), Record([NOTHING])]  # fmt: skip
     assert all(map(is_whole, whole)) and not any(map(is_whole, parts))
+    go = Defined(ast.parse("def go(): ...").body[0])
+    for one in (go, [go], {"a": go}, {go}, Record(go), types.SimpleNamespace(a=go)):
+        assert not is_whole(one) and is_whole(one, defined=True)
+    assert not is_whole([go, NOTHING], defined=True)
 
 
 @pytest.mark.parametrize("make", [list, dict, set, collections.deque])
