@@ -30,10 +30,8 @@ from typing import Any
 import numpy as np
 
 from akrunner.launch import module_code
-from akrunner.launch.as_written import NOTHING, lambda_of, value_of
+from akrunner.launch.as_written import MOST, NOTHING, evaluated, lambda_of, value_of
 
-#: values of more items than this are not computed
-_MOST = 100_000
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 HOLDERS = (dict, list, set, collections.deque)
 #: containers that a module may fill itself
@@ -167,7 +165,7 @@ def _joined(node: ast.BinOp, module: types.ModuleType, known: dict[str, Any]) ->
     if does is None or not is_whole(left, defined) or not is_whole(right, defined) or (is_plain(left) and is_plain(right)):
         return NOTHING
     sizes = [len(one) if isinstance(one, (list, tuple)) else one if isinstance(one, int) else 1 for one in (left, right)]
-    if does is operator.mul and math.prod(sizes) > _MOST:
+    if does is operator.mul and math.prod(sizes) > MOST:
         return NOTHING
     with contextlib.suppress(Exception):
         return does(left, right)
@@ -191,14 +189,12 @@ def _computed(node: ast.expr, module: types.ModuleType, known: dict[str, Any]) -
         method = isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
         if isinstance(one, ast.Call) and not method and not (isinstance(one.func, ast.Name) and one.func.id in callable_ - own):
             return NOTHING
-    with contextlib.suppress(Exception):
-        return eval(compile(ast.Expression(node), "<module>", "eval"), {"__builtins__": {}, **around})
-    return NOTHING
+    return evaluated(node, around)
 
 
 def _range(*args: int) -> range:
     found = range(*args)
-    if len(found) > _MOST:
+    if len(found) > MOST:
         raise ValueError("too many")
     return found
 
@@ -236,7 +232,7 @@ def _called(node: ast.Call, module: types.ModuleType, known: dict[str, Any]) -> 
             return NOTHING
         sized = next((size for maker, size in _ARRAYS.items() if function is maker), None)
         if sized is not None:
-            return _array(function, values, named) if sized(*values, **named) <= _MOST else NOTHING
+            return _array(function, values, named) if sized(*values, **named) <= MOST else NOTHING
         if any(function == one for one in _MAKERS) or _is_named_tuple(function):
             return function(*values, **named)
     return NOTHING
