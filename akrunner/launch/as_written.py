@@ -9,6 +9,7 @@ import abc
 import ast
 import builtins
 import collections
+import copy
 import enum
 import functools
 import importlib.machinery
@@ -16,7 +17,7 @@ import inspect
 import os
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from akrunner.errors import ScriptError
@@ -24,6 +25,8 @@ from akrunner.launch.literals import INSTEAD
 
 #: stands for a value that is not known, because None may be a value
 NOTHING = object()
+#: values of more items than this, or integers of more bits, are not computed
+MOST = 100_000
 #: the attributes of a code object that say what it does
 _PARTS = (
     "co_name", "co_code", "co_names", "co_varnames", "co_freevars", "co_argcount", "co_kwonlyargcount", "co_posonlyargcount", "co_flags",
@@ -352,7 +355,72 @@ def value_of(node: ast.expr, known: dict[str, Any]) -> Any:
             return NOTHING
         if isinstance(one, ast.Name) and not isinstance(known.get(one.id), (bool, int, float, str, bytes)):
             return NOTHING
+    return evaluated(node, known)
+
+
+def evaluated(node: ast.expr, known: Mapping[str, Any]) -> Any:
+    """Run an expression with these names and no others; `NOTHING` if it fails, or if a part of it would be larger than `MOST`."""
     try:
-        return eval(compile(ast.Expression(node), "<default>", "eval"), {"__builtins__": {}}, known)
+        if any(isinstance(one, ast.comprehension) or type(getattr(one, "op", None)) in _GROWING for one in ast.walk(node)):
+            node = ast.fix_missing_locations(_Bounded().visit(copy.deepcopy(node)))
+        guards = {sign: guard for sign, guard in _GROWING.values()} | {"for": _counting()}
+        return eval(compile(ast.Expression(node), "<expression>", "eval"), {**known, **guards, "__builtins__": {}})
     except Exception:
         return NOTHING
+
+
+class _Bounded(ast.NodeTransformer):
+    """Has the operators by which a short expression makes a large value, and the loops of comprehensions, done by functions
+    that stop in time. These have names that no expression can have.
+    """
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if type(node.op) not in _GROWING:
+            return node
+        return ast.Call(ast.Name(_GROWING[type(node.op)][0], ast.Load()), [node.left, node.right], [])
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        self.generic_visit(node)
+        node.iter = ast.Call(ast.Name("for", ast.Load()), [node.iter], [])
+        return node
+
+
+def _counting() -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return a function that yields items, at most `MOST` in all its calls. Raises: ValueError: there are more."""
+    left = iter(range(MOST))
+
+    def each(items: Iterable[Any]) -> Iterator[Any]:
+        for one in items:
+            if next(left, None) is None:
+                raise ValueError("too many")
+            yield one
+
+    return each
+
+
+def _times(left: Any, right: Any) -> Any:
+    for one, times in ((left, right), (right, left)):
+        if isinstance(one, (str, bytes, list, tuple)) and isinstance(times, int) and len(one) * times > MOST:
+            raise ValueError("too many")
+    return left * right
+
+
+def _power(left: Any, right: Any) -> Any:
+    if isinstance(left, int) and isinstance(right, int) and left.bit_length() * right > MOST:
+        raise ValueError("too many")
+    return left**right
+
+
+def _shifted(left: Any, right: Any) -> Any:
+    if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right > MOST:
+        raise ValueError("too many")
+    return left << right
+
+
+#: operator -> (its sign, the function that does it)
+_GROWING: dict[Any, tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Mult: ("*", _times),
+    ast.Pow: ("**", _power),
+    ast.LShift: ("<<", _shifted),
+}

@@ -189,13 +189,21 @@ def _inflated(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
         OSError: the compressed bytes are damaged.
     """
     unzip: Any = None
+    # the first byte of `_GZIP`, if a piece ends with it where compressed bytes may begin
+    held = b""
     for piece in pieces:
-        if unzip is None and not piece.startswith(_GZIP):
-            yield piece
+        rest, held = held + piece, b""
+        if unzip is None and rest == _GZIP[:1]:
+            held = rest
+            continue
+        if unzip is None and not rest.startswith(_GZIP):
+            yield rest
             yield from pieces
             return
-        rest = piece
         while rest:
+            if unzip is not None and unzip.eof and rest == _GZIP[:1]:
+                held = rest
+                break
             if unzip is None or (unzip.eof and rest.startswith(_GZIP)):
                 unzip = zlib.decompressobj(16 + zlib.MAX_WBITS)
             if unzip.eof:
@@ -210,6 +218,8 @@ def _inflated(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
         yield unzip.flush()
         if not unzip.eof:
             raise OSError("it broke off before its compressed bytes had ended")
+    elif held:
+        yield held
 
 
 def is_web(url: str) -> bool:

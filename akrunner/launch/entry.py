@@ -54,8 +54,8 @@ _FLINKS = ("dl_on_flink_", "flink_ml_")
 _MAP_FUNCTIONS = ("map_func", "map_fun")
 #: matches statements and literals that Python 3 no longer has
 _PYTHON_2 = re.compile(
-    r"^\s*print\s+[^=(\s]|^\s*print\s*>>|^\s*except\s+[\w.()]+(\s*,\s*[\w.]+)+\s*:|^\s*raise\s+[\w.]+\s*,|^\s*exec\s+[^=(\s]|<>|`|"
-    r"\b0[0-7]+\b|\b\d+[lL]\b|\bur['\"]"
+    r"^\s*print\s+[^=(\s]|^\s*print\s*>>|^\s*except\s+(\([^()]*\)|[\w.()]+)(\s*,\s*[\w.]+)+\s*:|^\s*raise\s+[\w.]+\s*,|"
+    r"^\s*exec\s+[^=(\s]|<>|`|\b0[0-7]+\b|\b\d+[lL]\b|\bur['\"]"
 )
 _HOW = (
     'def main(task_config):, or end the script with `if __name__ == "__main__":` and have the rows by '

@@ -146,7 +146,8 @@ def configured() -> Iterator[str]:
 def found(version: str = "") -> Iterator[str]:
     """Yield the interpreters of pyenv and on PATH. A shim on PATH may exist and yet not run: the caller must try it."""
     pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
-    yield from sorted(glob.glob(os.path.join(pyenv, "versions", f"{version}*", "bin", "python")), reverse=True)
+    there = glob.glob(os.path.join(pyenv, "versions", f"{version}*", "bin", "python"))
+    yield from sorted(there, key=_by_number, reverse=True)
     names = [f"python{version}"] if version else [f"python3.{minor}" for minor in range(14, 6, -1)]
     seen = set()
     for path in filter(None, map(shutil.which, [*names, "python3"])):
@@ -156,6 +157,11 @@ def found(version: str = "") -> Iterator[str]:
         if where not in seen:
             seen.add(where)
             yield path
+
+
+def _by_number(path: str) -> list[str | int]:
+    """Return a key to sort paths by, in which 3.9 comes before 3.11."""
+    return [int(part) if at % 2 else part for at, part in enumerate(re.split(r"([0-9]+)", path))]
 
 
 def unpacked(archive: str) -> str:
@@ -287,7 +293,7 @@ def _called(command: list[str], what: str) -> None:
     except OSError as e:
         raise PythonEnvError(redacted(f"{what}: cannot run {command[0]}: {e}")) from None
     if done.code:
-        said = (done.err or done.out).strip()[-1500:]
+        said = (done.err.strip() or done.out.strip())[-1500:]
         shown = " ".join(command[:6])
         raise PythonEnvError(redacted(f"{what}: `{shown} ...` failed with exit code {done.code}:\n{said}"))
 

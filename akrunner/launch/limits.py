@@ -38,9 +38,9 @@ def parsed(text: str, parameter: str) -> int:
 
 def shown(size: int) -> str:
     """Return a number of bytes in words: "20 GB", "1.5 MB"."""
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+    for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= factor:
-            return f"{round(size / factor, 1):g} {unit}"
+            return f"{size / factor:.1f}".removesuffix(".0") + f" {unit}"
     return f"{size} bytes"
 
 

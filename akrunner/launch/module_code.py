@@ -88,7 +88,8 @@ def replaced(
 
 
 def _is_known(value: Any) -> bool:
-    return isinstance(value, functools.cached_property)
+    # a property's __set_name__ only notes its name
+    return isinstance(value, functools.cached_property) or type(value) is property
 
 
 def _is_beside(base: type) -> bool:

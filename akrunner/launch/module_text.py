@@ -324,8 +324,11 @@ def _run(tree: ast.Module) -> Iterator[ast.AST]:
                 pending += own.body if own is not None else [decorator]
             continue
         yield node
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
-            pending += functions.pop(node.func.id).body
+        called = [node] if isinstance(node, ast.Call) else node.decorator_list if isinstance(node, ast.ClassDef) else []
+        for one in called:
+            function = one.func if isinstance(one, ast.Call) else one
+            if isinstance(function, ast.Name) and function.id in functions:
+                pending += functions.pop(function.id).body
         pending += ast.iter_child_nodes(node)
 
 

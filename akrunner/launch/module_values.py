@@ -30,10 +30,8 @@ from typing import Any
 import numpy as np
 
 from akrunner.launch import module_code
-from akrunner.launch.as_written import NOTHING, lambda_of, value_of
+from akrunner.launch.as_written import MOST, NOTHING, evaluated, lambda_of, value_of
 
-#: values of more items than this are not computed
-_MOST = 100_000
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 HOLDERS = (dict, list, set, collections.deque)
 #: containers that a module may fill itself
@@ -92,15 +90,18 @@ def is_plain(value: Any) -> bool:
     return type(value) in _PLAIN or isinstance(value, enum.Enum)
 
 
-def is_whole(value: Any) -> bool:
-    """Whether all of a value is known, and no part of it is a definition."""
+def is_whole(value: Any, defined: bool = False) -> bool:
+    """Whether all of a value is known, and no part of it is a definition. Args: defined: a part may be a definition."""
+    if isinstance(value, Defined):
+        # a dataclass itself
+        return defined
     if isinstance(value, dict):
         value = [*value, *value.values()]
     if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
-        return all(map(is_whole, value))
+        return all(is_whole(one, defined) for one in value)
     if isinstance(value, types.SimpleNamespace) or (dataclasses.is_dataclass(value) and hasattr(value, "__dict__")):
-        return all(map(is_whole, vars(value).values()))
-    return value is not NOTHING and not isinstance(value, Defined)
+        return all(is_whole(one, defined) for one in vars(value).values())
+    return value is not NOTHING
 
 
 def is_empty(value: Any) -> bool:
@@ -159,10 +160,12 @@ def _joined(node: ast.BinOp, module: types.ModuleType, known: dict[str, Any]) ->
     """Return the result of an operator between two containers, paths, times or arrays; `NOTHING` if it is not known."""
     left, right = made(node.left, module, known), made(node.right, module, known)
     does = _OPERATORS.get(type(node.op))
-    if does is None or not is_whole(left) or not is_whole(right) or (is_plain(left) and is_plain(right)):
+    # lists of definitions can be joined, but no text made of a definition
+    defined = not is_plain(left)
+    if does is None or not is_whole(left, defined) or not is_whole(right, defined) or (is_plain(left) and is_plain(right)):
         return NOTHING
     sizes = [len(one) if isinstance(one, (list, tuple)) else one if isinstance(one, int) else 1 for one in (left, right)]
-    if does is operator.mul and math.prod(sizes) > _MOST:
+    if does is operator.mul and math.prod(sizes) > MOST:
         return NOTHING
     with contextlib.suppress(Exception):
         return does(left, right)
@@ -186,14 +189,12 @@ def _computed(node: ast.expr, module: types.ModuleType, known: dict[str, Any]) -
         method = isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
         if isinstance(one, ast.Call) and not method and not (isinstance(one.func, ast.Name) and one.func.id in callable_ - own):
             return NOTHING
-    with contextlib.suppress(Exception):
-        return eval(compile(ast.Expression(node), "<module>", "eval"), {"__builtins__": {}, **around})
-    return NOTHING
+    return evaluated(node, around)
 
 
 def _range(*args: int) -> range:
     found = range(*args)
-    if len(found) > _MOST:
+    if len(found) > MOST:
         raise ValueError("too many")
     return found
 
@@ -231,7 +232,7 @@ def _called(node: ast.Call, module: types.ModuleType, known: dict[str, Any]) -> 
             return NOTHING
         sized = next((size for maker, size in _ARRAYS.items() if function is maker), None)
         if sized is not None:
-            return _array(function, values, named) if sized(*values, **named) <= _MOST else NOTHING
+            return _array(function, values, named) if sized(*values, **named) <= MOST else NOTHING
         if any(function == one for one in _MAKERS) or _is_named_tuple(function):
             return function(*values, **named)
     return NOTHING

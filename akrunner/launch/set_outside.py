@@ -126,7 +126,7 @@ def held_as_made(modules: Iterable[types.ModuleType]) -> dict[int, str]:
             found[id(vars(module)[name])] = _meant(module, name)
         for name, bindings, (then, *more) in _values(module, file, _starred(module, file)):
             now = vars(module).get(name)
-            known = isinstance(bindings[0], ast.expr) and not more and is_whole(then)
+            known = isinstance(bindings[0], ast.expr) and not more and is_whole(then, defined=True)
             if known and not is_plain(then) and type(now) is type(then) and is_same(now, then, module):
                 _note(now, _meant(module, name), found, 0)
     return found
@@ -239,7 +239,7 @@ def _changed(module: types.ModuleType, around: Around) -> tuple[str, str]:
             if {name, f".{name}"} & around.sets:
                 continue
             return f"{module.__name__}.{name} is {_shown(now)} here, but {_said(bindings[-1])}", reader
-        if not is_whole(then) and not isinstance(then, Defined) and around.carries_unknown(module, name, name in file.declared):
+        if not is_whole(then, defined=True) and around.carries_unknown(module, name, name in file.declared):
             # it is not known what the file makes of the things it holds
             continue
         if len(bindings) == 1 and isinstance(bindings[0], (ast.FunctionDef, ast.ClassDef)) and name not in file.altered:

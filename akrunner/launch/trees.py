@@ -98,11 +98,12 @@ def opened(path: str, blame: Blame) -> BinaryIO:
     """
     with blame.ours(f"cannot read {path}"):
         # with O_NONBLOCK, opening a pipe that has no writer does not block
-        file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            check_kind(path, os.fstat(file.fileno()).st_mode, blame)
+            check_kind(path, os.fstat(descriptor).st_mode, blame)
+            file = open(descriptor, "rb")
         except BaseException:
-            file.close()
+            os.close(descriptor)
             raise
     return file
 

@@ -482,6 +482,9 @@ def _of_typing(values: Writing, name: str, value: Any) -> str:
         own = getattr(value, "_name", None)
         parts = inner
         head = f"__import__('typing').{own}" if isinstance(own, str) and hasattr(typing, own) else values.part(name, origin)
+        if not parts:
+            # typing.List has nothing in brackets, tuple[()] has an empty tuple
+            return head if getattr(typing, str(own), None) is value else f"{head}[()]"
     written = ", ".join(f"[{values.inside(name, one)}]" if isinstance(one, list) else values.part(name, one) for one in parts)
     return f"{head}[{written}{',' if len(parts) == 1 and origin is tuple else ''}]"
 

@@ -8,6 +8,7 @@ import hashlib
 import http.client
 import http.server
 import io
+import itertools
 import random
 import threading
 import urllib.error
@@ -105,6 +106,22 @@ def test_what_was_compressed_for_the_way_is_unpacked_if_asked_for(server: str, a
 def test_several_parts_are_unpacked_and_what_stands_behind_is_not(server: str, answers: Answers) -> None:
     answers["/a"] = {"Content-Encoding": "gzip"}, gzip.compress(b"one ") + gzip.compress(b"two") + b"\0" * 9
     assert b"".join(read(f"{server}/a", unzipped=True)) == b"one two"
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_a_part_may_begin_anywhere_in_a_piece(size: int) -> None:
+    """Also with its first byte in one piece and its second in the next."""
+    for body, text in (
+        (gzip.compress(b"one ") + gzip.compress(b"two"), b"one two"),
+        (gzip.compress(b"one ") + gzip.compress(b"two") + b"\x1f", b"one two"),
+        (b"\x1f", b"\x1f"),
+        (b"\x1fplain", b"\x1fplain"),
+        (b"", b""),
+    ):
+        for first in range(min(size, len(body)) + 1):
+            cuts = [0, *range(first, len(body), size), len(body)]
+            pieces = [body[begin:end] for begin, end in itertools.pairwise(cuts) if begin < end]
+            assert b"".join(downloads._inflated(iter(pieces))) == text
 
 
 def test_what_only_says_that_it_is_compressed_comes_as_it_is(server: str, answers: Answers) -> None:

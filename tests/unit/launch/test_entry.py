@@ -96,6 +96,8 @@ def test_a_program_only_has_to_parse() -> None:
         "print >>sys.stderr, x",
         "except ValueError, e:",
         "    except a.B, e :",
+        "except (IOError, os.error), e:",
+        "except (A,), e :",
         "raise ValueError, 'no'",
         "exec code in names",
         "if a <> b:",
@@ -111,7 +113,18 @@ def test_python_2_is_known_by_its_line(line: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["", "print(x", "print = = 3", "def main(c)", "except ValueError as e", "raise ValueError(1", "n = 10 10", "x = 0 0"],
+    [
+        "",
+        "print(x",
+        "print = = 3",
+        "def main(c)",
+        "except ValueError as e",
+        "except (A, B):",
+        "except (A, B) as e",
+        "raise ValueError(1",
+        "n = 10 10",
+        "x = 0 0",
+    ],
 )
 def test_other_mistakes_are_not_taken_for_python_2(line: str) -> None:
     assert not python2(line, "invalid syntax")

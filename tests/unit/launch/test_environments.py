@@ -96,6 +96,13 @@ def test_candidates_come_in_their_order(tmp_path: Path, monkeypatch: pytest.Monk
     assert by_variable not in list(environments.candidates(TF2)), "no other name's variable counts"
 
 
+def test_the_newest_of_pyenvs_comes_first(tmp_path: Path) -> None:
+    versions = ["3.11.9", "3.9.18", "3.9.2", "3.7.17"]
+    made = {one: executable(tmp_path / "pyenv" / "versions" / one / "bin" / "python") for one in [*versions, "mambaforge"]}
+    assert list(environments.found()) == [made[one] for one in ["mambaforge", *versions]]
+    assert list(environments.found("3.9")) == [made["3.9.18"], made["3.9.2"]]
+
+
 def test_alinks_variable_may_name_an_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TF115_PYTHON_ENV_PATH", "~/bin/py")
@@ -180,6 +187,7 @@ def test_no_interpreter_of_the_version_is_told(tmp_path: Path, ran: Ran) -> None
     [
         (Asked(1, "said first", "no such package\n"), r"^tf2: `.*python -m pip install --quiet .* \.\.\.` failed with exit code 1:\nno such package$"),
         (Asked(-9, "only said", ""), "exit code -9:\nonly said$"),
+        (Asked(1, "only said\n", " \n\n"), "exit code 1:\nonly said$"),
         (OSError("No such file or directory"), r"^tf2: cannot run .*/bin/python: No such file"),
     ],
 )  # fmt: skip

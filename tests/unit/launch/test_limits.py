@@ -53,6 +53,9 @@ def test_what_is_no_size_is_refused_by_its_parameter(text: str) -> None:
         (1_500_000, "1.5 MB"),
         (20 * 10**9, "20 GB"),
         (16 << 30, "17.2 GB"),
+        (5 * 10**12, "5 TB"),
+        (1 << 50, "1125.9 TB"),
+        (10**15 << 40, "1099511627776000 TB"),
     ],
 )
 def test_a_size_is_shown_in_the_largest_unit(size: int, words: str) -> None:

@@ -52,6 +52,10 @@ CONF = """
     class Plain:
         options = {}
 
+        @property
+        def width(self):
+            return 1
+
     def plus(self):
         return 9
 """

@@ -136,6 +136,16 @@ def test_what_the_file_changes_when_it_is_run(read: Any) -> None:
     assert {"register", "append"} <= found.at_import and "later" not in found.at_import
 
 
+@pytest.mark.parametrize("decorator", ["@register", "@register('a')", "@other\n@register"])
+@pytest.mark.parametrize("thing", ["class A: ...", "def a(): ...", "class Around:\n    {}\n    class A: ..."])
+def test_what_a_decorator_fills_is_changed_when_the_file_is_run(read: Any, decorator: str, thing: str) -> None:
+    whole = thing.format(decorator.replace("\n", "\n    ")) if "{}" in thing else f"{decorator}\n{thing}"
+    found = read(
+        f"MODELS = {{}}\nLATER = []\ndef register(kind):\n    MODELS['a'] = kind\ndef later():\n    LATER.append(1)\n{whole}\n"
+    )
+    assert "MODELS" in found.altered and "LATER" not in found.altered
+
+
 def test_what_a_function_does(read: Any) -> None:
     (function,) = read("""
         def step(rate, into):

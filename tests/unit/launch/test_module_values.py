@@ -70,6 +70,9 @@ def made(text: str, module: Any) -> Any:
         ("[N, (NAME,), {1, 2}, {'k': N, **TABLE}]", [7, ("run",), {1, 2}, {"k": 1}]),
         ("NAMES + ['c']", ["a", "b", "c"]),
         ("NAMES * 2", ["a", "b", "a", "b"]),
+        ("[0] * 100_000", [0] * 100_000),
+        ("[n for n in range(100_000)]", [*range(100_000)]),
+        ("[[m * n for m in range(n)] for n in range(N) if n % 2]", [[0], [0, 3, 6], [0, 5, 10, 15, 20]]),
         ("TABLE | {'l': 2}", {"k": 1, "l": 2}),
         ("{'%s': 1}['%s']", 1),
         ("f'{NAME}{N:03d}'", "run007"),
@@ -129,6 +132,16 @@ def test_members_of_enums_are_those_of_the_module(conf: Any) -> None:
         "TABLE['gone']",
         "OPEN + [1]",
         "[n for n in range(10**9)]",
+        "[0] * 1_000_000",
+        "1_000_000 * (0,)",
+        "[NAMES, [0] * 1_000_000][1]",
+        "NAME * 1_000_000",
+        "NAMES[0] * 1_000_000",
+        "[0] * N * N * N * N * N * N * N",
+        "[m for n in range(1000) for m in range(1000)]",
+        "[[m for m in range(1000)] for n in range(1000)]",
+        "2 ** 10 ** 9",
+        "[2 ** n for n in range(1_000_000, 1_000_001)]",
         "np.zeros(10**9)",
         "np.array([object()])",
         "np.array([None])",
@@ -188,6 +201,18 @@ def test_definitions_stand_for_themselves(conf: Any) -> None:
     assert module_values.made(node, conf, {}) == Defined(node)
 
 
+def test_a_set_of_functions_is_not_known(conf: Any) -> None:
+    known = {"go": Defined(ast.parse("def go(): ...").body[0]), "TABLE": [Defined(ast.parse("def stop(): ...").body[0])]}
+
+    def of(text: str) -> Any:
+        return module_values.made(ast.parse(text, mode="eval").body, conf, known)
+
+    for text in ("{go}", "{1, go}", "frozenset([go])", "{(go, 1)}", "f'{go}'", "'%s' % go", "'%s' % TABLE", "str(go)"):
+        assert of(text) is NOTHING, text
+    assert of("[go]") == [known["go"]] and of("{'go': go}") == {"go": known["go"]}
+    assert of("TABLE + [go]") == [*known["TABLE"], known["go"]]
+
+
 @dataclasses.dataclass
 class Record:
     a: Any
@@ -206,6 +231,10 @@ def test_what_is_known_as_a_whole() -> None:
     whole = [1, [1, (2,)], {"a": {1}}, collections.deque([1]), types.SimpleNamespace(a=1), Record([1]), np.zeros(2), len]
     parts = [NOTHING, [1, (NOTHING,)], {"a": NOTHING}, {NOTHING: 1}, collections.deque([NOTHING]), types.SimpleNamespace(a=NOTHING), Record([NOTHING])]  # fmt: skip
     assert all(map(is_whole, whole)) and not any(map(is_whole, parts))
+    go = Defined(ast.parse("def go(): ...").body[0])
+    for one in (go, [go], {"a": go}, {go}, Record(go), types.SimpleNamespace(a=go)):
+        assert not is_whole(one) and is_whole(one, defined=True)
+    assert not is_whole([go, NOTHING], defined=True)
 
 
 @pytest.mark.parametrize("make", [list, dict, set, collections.deque])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from akrunner.errors import ScriptError
-from akrunner.launch.set_outside import check_imports
+from akrunner.launch.set_outside import check_imports, held_as_made
 
 SETTINGS = """
 import dataclasses, os, pathlib, types
@@ -45,6 +45,13 @@ class Names:
 
 def epochs(most=5):
     return EPOCHS
+
+def stop():
+    return 0
+
+FUNCTIONS = {epochs, stop}
+LISTED = [epochs] + [stop]
+HELD = {"stop": stop, "none": lambda: None}
 
 MODE = "a"
 # what follows is changed by the module itself
@@ -151,6 +158,7 @@ SET: dict[str, Callable[[Any], object]] = {
     r"SPACE is namespace\(lr=1\)": lambda s: setattr(s.SPACE, "lr", 1),
     "Names.lr in .* is 0.5 here, but 0.1": lambda s: setattr(s.Names, "lr", 0.5),
     "Names is .* here, but defined by class": lambda s: setattr(s, "Names", ModuleType),
+    r"LISTED is \[.*\] here, but \[epochs\] \+ \[stop\]": lambda s: s.LISTED.pop(),
     "epochs is .* here, but defined by def": lambda s: setattr(s, "epochs", lambda: 1),
     r"the default most of epochs\(\) in .* is 6 here, but 5": lambda s: setattr(s.epochs, "__defaults__", (6,)),
 }
@@ -187,6 +195,15 @@ def test_what_another_module_may_fill_is_no_matter(settings: Any) -> None:
     for text, of in ((f"import {settings.__name__}", __name__), (f"import {name}", name)):
         with pytest.raises(ScriptError, match="FILLED is"):
             check_imports(text, of, "main")
+
+
+def test_what_holds_functions_as_its_file_makes_it_is_named_and_not_copied(settings: Any) -> None:
+    held = held_as_made([settings])
+    for name in ("HELD", "LISTED", "RATES"):
+        assert held[id(getattr(settings, name))] == f"__import__({settings.__name__!r}, fromlist=[{name!r}]).{name}"
+    assert id(settings.FUNCTIONS) not in held
+    settings.HELD["stop"] = settings.epochs
+    assert id(settings.HELD) not in held_as_made([settings])
 
 
 def test_packages_and_the_standard_library_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

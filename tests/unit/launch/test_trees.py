@@ -90,6 +90,7 @@ def test_only_files_on_a_disk_are_opened(tmp_path: Path) -> None:
         assert file.read() == b"1" and not os.get_inheritable(file.fileno())
     os.mkfifo(tmp_path / "pipe")
     for path, words in (
+        (tmp_path, "is a directory, not a file"),
         (tmp_path / "pipe", "is a pipe, not a file"),
         (tmp_path / "gone", r"^user_files: cannot read .*gone"),
         (Path("/proc/self/status"), "is made up by the system whenever it is read; copy it to a file first"),

@@ -133,6 +133,7 @@ PARIS = zoneinfo.ZoneInfo("Europe/Paris")
         *(pd.Timestamp("2026-01-02 03:04:05.000000001"), pd.Timestamp("2026-10-25 03:30", tz="Europe/Paris"), pd.Timedelta(5, "ns")),
         *(list[int], dict[str, list[float]], typing.Optional[int], typing.Any, typing.Literal["a", 1], tuple[int], tuple[int, ...]),  # noqa: UP045
         *(typing.List[int], typing.Callable[[int], str], typing.ClassVar[int], typing.Union[int, str]),  # noqa: UP006, UP007
+        *(tuple[()], list[tuple[()]], typing.Tuple[()], typing.Tuple, typing.List, typing.Callable, typing.Callable[[], int]),  # noqa: UP006
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
