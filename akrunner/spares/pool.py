@@ -59,7 +59,7 @@ class Pool:
         """Start the thread that keeps the spares.
 
         Args:
-            first: the kinds of the first spares, before a job has come.
+            first: the kinds of the first spares, before a job has come; each in turn, until there are `workers`.
             preload: the modules that they import.
             hurry: whether the first ones are started at once, however busy the processor is.
         Raises:
@@ -82,7 +82,7 @@ class Pool:
         self._alone = ""
         #: spares that a job is asking whether they fit; no replacement is started before they have said yes
         self._offered: list[Spare] = []
-        self._wanted: deque[Wanted] = deque([one for one in first for _ in range(workers)][:workers], maxlen=workers)
+        self._wanted: deque[Wanted] = deque([one for _ in range(workers) for one in first][:workers], maxlen=workers)
         #: the kinds of workers that the last jobs wanted, newest first; templates of other kinds are not needed any more
         self._kinds: list[Wanted] = []
         for one in reversed(self._wanted):

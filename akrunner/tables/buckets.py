@@ -47,7 +47,7 @@ class _Place:
         bucket: its name.
         key: of the object, or of the directory; "" for the whole bucket.
         endpoint: URL of the service that has the bucket.
-        whole: whether the key ends with `/`, or is empty.
+        whole: whether the URI ends with `/`.
     """
 
     bucket: str
@@ -87,6 +87,8 @@ class Buckets:
         self._hosts: dict[str, str] = {}
         self._said: set[str] = set()
         self._uploads: list[Upload] = []
+        #: (endpoint, directory) that has been copied -> (their files then, whether they are kept, their upload)
+        self._copied: dict[tuple[str, str], tuple[set[str], bool, Upload]] = {}
 
     def remote(self, uri: str) -> bool:
         """Whether the URI's bucket is in the cloud.
@@ -152,16 +154,25 @@ class Buckets:
         if kept:
             with ours(ConfigError, f"{uri}: cannot be written at {place.endpoint}"):
                 mirror.bucket.check_writable(_below(place.key, ".akrunner"))
-        found = mirror.fetch(place.key, whole=True)
-        path = os.path.join(mirror.root, place.key.rstrip("/"))
-        if os.path.isfile(path):
-            return path
-        os.makedirs(path, exist_ok=True)
-        if not found and not kept:
-            self._say(f"{uri} is empty")
-        known = {os.path.relpath(mirror.path(one), path) for one in found}
+        path = os.path.join(mirror.root, place.key).rstrip("/")
+        copy = (place.endpoint, path)
+        if copy in self._copied:
+            known, followed, upload = self._copied[copy]
+            if followed or not kept:
+                return path + "/" * place.whole
+            # it was only to be read
+            self._uploads.remove(upload)
+        else:
+            found = mirror.fetch(place.key, whole=True)
+            if os.path.isfile(path):
+                return path
+            os.makedirs(path, exist_ok=True)
+            if not found and not kept:
+                self._say(f"{uri} is empty")
+            known = {os.path.relpath(mirror.path(one), path) for one in found}
         upload = Upload(mirror.bucket, _below(place.key, ""), path, uri, known, kept, self._say)
         self._uploads.append(upload)
+        self._copied[copy] = known, kept, upload
         if kept:
             upload.start(self._every)
         return path + "/" * place.whole
@@ -175,7 +186,7 @@ class Buckets:
             ConfigError: the text is no URI of OSS, or its bucket cannot be opened.
         """
         bucket, key = parts_of(uri)
-        place = _Place(bucket, key, self._reached(self._endpoint(uri)), not key or key.endswith("/"))
+        place = _Place(bucket, key, self._reached(self._endpoint(uri)), uri.partition("?")[0].endswith("/"))
         assert self._credentials is not None
         if place.endpoint not in self._said:
             self._said.add(place.endpoint)

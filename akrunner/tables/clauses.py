@@ -50,7 +50,7 @@ def _constant(words: Words) -> str:
     if words.peek().kind == "text" and not sign:
         return words.string("a value")
     number = words.take().value
-    if sign and not number.isascii():
+    if sign and not (number.isascii() and number.isdigit()):
         raise words.wrong("a number was expected behind the sign")
     return f"-{number}" if sign == "-" else number
 

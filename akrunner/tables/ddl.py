@@ -15,6 +15,9 @@ from akrunner.tables.store import TableInfo
 #: clauses about how a table is stored, which change nothing here
 _STORED = ("stored", "tblproperties", "row", "clustered", "sorted", "range", "location", "with", "auto")
 
+#: words that may follow the type of a column
+_BEHIND_TYPE = ("comment", "not", "null", "default", "generated")
+
 
 @dataclass(frozen=True)
 class Create:
@@ -144,7 +147,7 @@ def _column(words: Words) -> pa.Field:
     end = begin
     while not words.done():
         token = words.peek()
-        if depth == 0 and (token.text in (",", ")") or token.low in ("comment", "not", "null", "default", "generated")):
+        if depth == 0 and (token.text in (",", ")") or token.low in _BEHIND_TYPE):
             break
         depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(token.text, 0)
         end = words.take().end
@@ -159,10 +162,21 @@ def _column(words: Words) -> pa.Field:
         elif words.maybe("comment"):
             comment = words.string("a comment")
         elif words.maybe("default"):
-            words.take()
+            _skip_default(words)
         else:
             raise words.wrong(f"behind the type of the column {name}, COMMENT or NOT NULL was expected")
     return types.field(name, kind, comment, nullable)
+
+
+def _skip_default(words: Words) -> None:
+    """Skip the value behind DEFAULT: a constant, with its sign, or an expression."""
+    if words.peek().text in (",", ")"):
+        raise words.wrong("a value was expected behind DEFAULT")
+    depth = 0
+    while not words.done():
+        depth += {"(": 1, ")": -1}.get(words.take().text, 0)
+        if depth == 0 and (words.peek().text in (",", ")") or words.peek().low in _BEHIND_TYPE):
+            return
 
 
 def _parenthesised(words: Words) -> None:

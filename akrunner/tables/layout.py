@@ -85,7 +85,7 @@ def place(root: str, name: TableName, partition: Partition) -> str:
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """Return a key to sort texts by, in which digits count as numbers."""
-    return tuple((0, int(part), part) if part.isdigit() else (1, 0, part) for part in _NUMBERS.split(text) if part)
+    return tuple((0, int(part), part) if part.isdecimal() else (1, 0, part) for part in _NUMBERS.split(text) if part)
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -18,15 +18,16 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from akrunner.arrays import truths_of
+from akrunner.arrays import decoded, truths_of
 from akrunner.column_types import NUMBERS, Family, family_of
 from akrunner.errors import DataError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.formats import parquet
 from akrunner.io.rename import sync
 from akrunner.io.writers import Gate, Writer
-from akrunner.schema import to_floats
+from akrunner.schema import is_list, to_floats
 from akrunner.tables import layout, types
 from akrunner.tables.names import Partition, TableName
 from akrunner.tables.renames import Move, carry_out, removed
@@ -340,7 +341,40 @@ def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_integer(column.type) and pa.types.is_decimal(target):
         # Arrow refuses a decimal that is too short for the integer type, even if the values would fit
         column = column.cast(pa.decimal128(20, 0))
-    return column.cast(target)
+    made = column.cast(target)
+    _check_same(column, made)
+    return made
+
+
+def _check_same(given: pa.Array, made: pa.Array) -> None:
+    """Check what Arrow casts without a word: numbers to truths, floats to decimals, and times to dates.
+
+    Raises:
+        pa.ArrowInvalid: a value has changed.
+    """
+    given, made = decoded(given), decoded(made)
+    while is_list(given.type) and is_list(made.type):
+        given, made = pc.list_flatten(given), pc.list_flatten(made)
+    if pa.types.is_struct(given.type) and pa.types.is_struct(made.type):
+        for one, other in zip(given.flatten(), made.flatten()):
+            _check_same(one, other)
+        return
+    if pa.types.is_timestamp(given.type) and pa.types.is_date(made.type):
+        given = pc.local_timestamp(given) if given.type.tz is not None else given
+        back = made.cast(given.type)
+    elif pa.types.is_boolean(made.type) and not pa.types.is_null(given.type):
+        back = made.cast(given.type)
+    elif pa.types.is_floating(given.type) and pa.types.is_decimal(made.type):
+        back = made.cast(given.type)
+        # Arrow's way back may miss the nearest float; Python's does not
+        rows = pc.indices_nonzero(pc.not_equal(back, given))
+        given, made = given.take(rows), made.take(rows)
+        back = to_floats(pa.array(list(map(float, made.to_pylist())), pa.float64()), given.type)
+    else:
+        return
+    row = pc.index(pc.equal(back, given), pa.scalar(False)).as_py()
+    if row >= 0:
+        raise pa.ArrowInvalid(f"{given[row].as_py()} would be {made[row].as_py()}")
 
 
 def _first_wrong(column: pa.Array, target: pa.DataType) -> int:

@@ -203,7 +203,7 @@ class Words:
 
     def number(self, what: str) -> int:
         token = self.take()
-        if not token.text.isdigit():
+        if not (token.text.isascii() and token.text.isdigit()):
             self._next -= 1
             raise self.wrong(f"{what} was expected")
         return int(token.text)

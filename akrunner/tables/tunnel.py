@@ -19,7 +19,7 @@ from akrunner.io.commits import committed
 from akrunner.io.destinations import file_destination
 from akrunner.io.sinks import FileSink
 from akrunner.tables.names import TableName
-from akrunner.tables.sql import Queries, duckdb_type, literal
+from akrunner.tables.sql import Queries, duckdb_type, literal, quoted
 from akrunner.tables.sqltext import text_of, tokens
 from akrunner.tables.store import Reading, TableInfo, TableOutput, TableStore
 from akrunner.wire.near import nearest
@@ -54,7 +54,7 @@ _OPTIONS = {
 }
 _NAMES = {long: long for long in _OPTIONS.values()}
 #: Java's letters in the format of a date -> DuckDB's
-_DATES = (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S"), ("SSS", "%g"))
+_DATES = (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("SSS", "%g"), ("ss", "%S"))
 
 
 def tunnel(text: str, store: Callable[[str], TableStore], project: str | None, folder: str = "") -> str:
@@ -232,7 +232,15 @@ def bare_csv(path: str, columns: pa.Schema) -> str:
 
 def _csv(path: str, info: TableInfo, options: dict[str, str]) -> str:
     """Return DuckDB's SQL for the rows of a file, whose columns are matched by position."""
-    columns = ", ".join(f"{literal(field.name)}: {literal(duckdb_type(field))}" for field in info.columns)
+    kinds = {field.name: duckdb_type(field) for field in info.columns}
+    selected = "*"
+    if "date-format-pattern" in options:
+        # DuckDB reads a plain TIMESTAMP by the pattern, and no other kind; without the sum it would read the other kind at once
+        moments = {field.name: kinds[field.name] for field in info.columns if pa.types.is_timestamp(field.type)}
+        kinds.update(dict.fromkeys(moments, "TIMESTAMP"))
+        casts = [f"CAST({quoted(one)} + INTERVAL 0 SECOND AS {kind}) AS {quoted(one)}" for one, kind in moments.items()]
+        selected = f"* REPLACE ({', '.join(casts)})" if casts else "*"
+    columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in kinds.items())
     csv = path.lower().endswith((".csv", ".csv.gz")) if "csv-format" not in options else _true(options, "csv-format")
     given = {
         "delim": literal(_delimiter(options)),
@@ -257,7 +265,7 @@ def _csv(path: str, info: TableInfo, options: dict[str, str]) -> str:
             pattern = pattern.replace(java, duckdb)
         given["timestampformat"] = literal(pattern)
     settings = ", ".join(f"{key} = {value}" for key, value in given.items())
-    return f"SELECT * FROM read_csv({literal(path)}, {settings})"
+    return f"SELECT {selected} FROM read_csv({literal(path)}, {settings})"
 
 
 def _files(file: str, folder: str) -> list[str]:

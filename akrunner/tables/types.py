@@ -233,7 +233,7 @@ class _Parser:
         found: list[int] = []
         while True:
             word: str | None = self._next()
-            if not word or not word.isdigit():
+            if not word or not (word.isascii() and word.isdigit()):
                 raise self._wrong()
             found.append(int(word))
             if self._peek() != ",":

@@ -156,6 +156,12 @@ def test_one_imports_and_the_others_are_forked_from_it(made: Made, world: World)
     assert len(pool.spares()) == 3 and len(Template.made) == 1
 
 
+@pytest.mark.parametrize("workers, kinds", [(1, "a"), (2, "ab"), (3, "aab")])
+def test_the_first_kinds_are_taken_in_turn(workers: int, kinds: str, made: Made, world: World) -> None:
+    pool = ready(made(A, B, workers=workers), world)
+    assert "".join(sorted(one.wanted.env["KIND"] for one in pool.spares())) == kinds
+
+
 def test_a_job_takes_one_and_another_comes_in_its_place(made: Made, world: World) -> None:
     pool = ready(made(A), world)
     (first,) = pool.spares()

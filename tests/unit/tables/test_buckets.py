@@ -202,6 +202,29 @@ def test_a_kept_directory_is_as_the_script_leaves_it(uri: str, key: str, cloud: 
     assert cloud.objects["b"] == {f"{key}new": b"n"}
 
 
+@pytest.mark.parametrize("uri, end", [("oss://b", "/b"), ("oss://b/", "/b/"), ("oss://b/?host=" + HOST, "/b/")])
+def test_the_path_of_a_whole_bucket_ends_as_its_uri_does(uri: str, end: str, cloud: Cloud) -> None:
+    with Buckets(host=HOST, every=1000) as places:
+        path = places.kept(uri)
+        assert path.endswith(end) and not path.endswith("//") and places.folder(uri) == path
+
+
+@pytest.mark.parametrize("calls, ends", [("ff", ""), ("kk", "k"), ("fk", "k"), ("kf", "k"), ("fkfk", "k")])
+def test_a_directory_that_is_named_again_is_copied_and_goes_back_once(calls: str, ends: str, cloud: Cloud) -> None:
+    cloud.objects["b"] = {"m/old": b"1", "m/same": b"2"}
+    said: list[str] = []
+    with Buckets(host=HOST, every=1000, say=said.append) as places:
+        named = [("kept" if one == "k" else "folder", "oss://b/m" + "/" * (number % 2)) for number, one in enumerate(calls)]
+        paths = [getattr(places, how)(uri) for how, uri in named]
+        assert [one.endswith("/m/") for one in paths] == [uri.endswith("/") for _, uri in named]
+        path = Path(paths[0])
+        assert {Path(one) for one in paths} == {path}
+        (path / "new").write_text("n")
+        (path / "old").unlink()
+    assert sum("copied to this machine" in one for one in said) == 1
+    assert [one for one in cloud.done if not one.startswith("check")] == ["put m/new", *["remove m/old"] * bool(ends)]
+
+
 def test_a_directory_that_cannot_be_written_is_known_before_the_job(cloud: Cloud) -> None:
     cloud.fails = ValueError("refused")
     with Buckets(host=HOST) as places:

@@ -47,6 +47,8 @@ def test_a_partition_is_its_columns_and_their_values(text: str, found: Any) -> N
         ("partition (dt='')", "the partition column dt has no value"),
         ("partition (dt='" + "x" * 201 + "')", "longer than 200 bytes"),
         ("partition (dt=1+1)", "the value of the partition column dt is a constant"),
+        ("partition (n=-x)", "a number was expected behind the sign"),
+        ("partition (n=+)", "a number was expected behind the sign"),
         ("partition (dt=-é)", "a number was expected behind the sign"),
         ("partition (dt=)", "the value of the partition column dt is a constant"),
         ("partition (dt='1'", "the value of the partition column dt is a constant"),

@@ -92,9 +92,18 @@ def test_a_primary_key_and_a_default_are_no_columns() -> None:
     assert info is not None and info.columns.names == ["a", "b"] and types.comment_of(info.columns.field("a")) == "x"
 
 
+@pytest.mark.parametrize("value", ["-1", "1.5", "'it''s, (x'", "null", "cast((1 + 2) as bigint)", "current_timestamp()"])
+def test_the_value_of_a_default_is_left_out(value: str) -> None:
+    info = parse_create(f"create table t (a bigint default {value} not null comment 'x', b string default {value})").info
+    assert info is not None and info.columns.names == ["a", "b"]
+    assert types.comment_of(info.columns.field("a")) == "x" and not info.columns.field("a").nullable
+
+
 @pytest.mark.parametrize(
     "text, why",
     [
+        ("create table t (a bigint default)", "a value was expected behind DEFAULT"),
+        ("create table t (a bigint default (1, b bigint)", "at its end"),
         ("create view t (a bigint)", "at 'view': TABLE was expected"),
         ("create table t", "its columns were expected"),
         ("create table t (a)", "the type of the column a was expected"),

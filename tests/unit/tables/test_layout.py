@@ -61,7 +61,7 @@ def test_a_value_no_directory_can_be_called_is_refused() -> None:
 
 
 def test_numbers_in_names_count_as_numbers() -> None:
-    names = ["worker:10", "worker:2", "worker:2b", "b", "a10", "a9", "10", "9", "", "01", "1"]
+    names = ["worker:10", "worker:2", "worker:2b", "b", "a10", "a9", "10", "9", "", "01", "1", "²"]
     assert sorted(names, key=layout.natural) == [
         "",
         "01",
@@ -74,6 +74,7 @@ def test_numbers_in_names_count_as_numbers() -> None:
         "worker:2",
         "worker:2b",
         "worker:10",
+        "²",
     ]
 
 

@@ -68,6 +68,12 @@ def test_columns_go_by_their_names_and_those_left_out_are_null() -> None:
         ("datetime", [datetime.date(2026, 1, 31)], [datetime.datetime(2026, 1, 31)]),
         ("string", pa.array(["a", None, "a"]).dictionary_encode(), ["a", None, "a"]),
         ("array<bigint>", pa.array([[1, None], None], pa.list_(pa.int8())), [[1, None], None]),
+        ("boolean", [1, 0, None], [True, False, None]),
+        ("bigint", [True, None], [1, None]),
+        ("decimal(8,2)", [1.25, 0.1, 123456.78, None], [*map(decimal.Decimal, ("1.25", "0.10", "123456.78")), None]),
+        ("decimal(5,1)", pa.array([0.1], pa.float32()), [decimal.Decimal("0.1")]),
+        ("date", [datetime.datetime(2026, 1, 31), None], [datetime.date(2026, 1, 31), None]),
+        ("date", pa.array([16 * 3600], pa.timestamp("s", "Asia/Shanghai")), [datetime.date(1970, 1, 2)]),
     ],
 )
 def test_a_value_that_stays_what_it_is_gets_the_columns_type(words: str, given: Any, kept: list[Any]) -> None:
@@ -87,6 +93,12 @@ def test_a_value_that_stays_what_it_is_gets_the_columns_type(words: str, given: 
         ("a bigint not null", {"a": [1, 2, None, None]}, "row 12, column 'a' of t is NOT NULL", 12, "a"),
         ("a bigint, b bigint not null", {"a": [1]}, "row 10, column 'b' of t is NOT NULL", 10, "b"),
         ("a float", {"a": [1.0, 1e300]}, "row 11, column 'a' of t is float", 11, "a"),
+        ("a boolean", {"a": [1, 0, 5]}, "row 12, .* boolean, and a value does not fit: 5 would be True", 12, "a"),
+        ("a boolean", {"a": [1.0, 0.5]}, "row 11, .*: 0.5 would be True", 11, "a"),
+        ("a decimal(5,1)", {"a": [1.5, 1.25]}, "row 11, .*: 1.25 would be 1.2", 11, "a"),
+        ("a date", {"a": [datetime.datetime(2026, 1, 31, 7)]}, "row 10, .*: 2026-01-31 07:00:00 would be 2026-01-31", 10, "a"),
+        ("a array<boolean>", {"a": [[1], [0, 7]]}, "row 11, .*: 7 would be True", 11, "a"),
+        ("a struct<x:date>", {"a": [{"x": datetime.datetime(2026, 1, 31, 7)}]}, "row 10, .* would be 2026-01-31", 10, "a"),
     ],
 )
 def test_what_does_not_fit_is_named_with_its_row(

@@ -117,6 +117,7 @@ def test_two_texts_that_do_not_touch_are_two() -> None:
         ("`` b", lambda words: words.name("column"), "x: at '``': the name of a column was expected"),
         ("a b", lambda words: words.string("a comment"), "x: at 'a': a comment in quotes was expected: a b"),
         ("a b", lambda words: words.number("a number of days"), "x: at 'a': a number of days was expected: a b"),
+        ("² b", lambda words: words.number("a number of days"), "x: at '²': a number of days was expected: ² b"),
         ("", lambda words: words.name("table"), "x: at its end: the name of a table was expected: "),
     ],
 )

@@ -129,6 +129,27 @@ def test_a_file_is_uploaded_as_its_options_say(plain: LocalTables, tmp_path: Pat
     assert found[0][:2] == (7, 'it"s') and str(found[0][2]) == "2026-01-31 10:11:12" and found[1] == (None,) * 3
 
 
+@pytest.mark.parametrize(
+    "pattern, given",
+    [
+        ("dd/MM/yyyy HH:mm:ss", "31/01/2026 10:11:12"),
+        ("yyyyMMddHHmmss", "20260131101112"),
+        ("yyyyMMddHHmmssSSS", "20260131101112000"),
+    ],
+)
+def test_a_moment_is_read_by_the_pattern_that_is_given(pattern: str, given: str, plain: LocalTables, tmp_path: Path) -> None:
+    name, file = made(plain, "create table t (`a b` datetime, b timestamp, c bigint)"), tmp_path / "in.csv"
+    file.write_text(f"{given},{given},1\nx,{given},2\n{given},,3\n")
+    text = f"tunnel upload {file} t -dfp '{pattern}'"
+    with pytest.raises(SourceError, match=r"\(-dbr true leaves such rows out\)"):
+        tunnel(text, store_of(plain), "demo")
+    assert tunnel(f"{text} -dbr true", store_of(plain), "demo").startswith("uploaded 2 rows")
+    assert [[str(one) for one in row] for row in rows(plain, name)] == [
+        ["2026-01-31 10:11:12", "2026-01-31 10:11:12", "1"],
+        ["2026-01-31 10:11:12", "None", "3"],
+    ]
+
+
 def test_a_partition_is_made_where_that_is_said(plain: LocalTables, tmp_path: Path) -> None:
     name, file = made(plain, "create table t (a bigint) partitioned by (dt string)"), tmp_path / "in.csv"
     file.write_text("1\n")

@@ -42,7 +42,19 @@ def test_types_go_there_and_back(words: str, arrow: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["", "biggint", "array<", "array<bigint", "decimal(0)", "decimal(3,4)", "map<string>", "bigint x", "a" * 9999]
+    "words",
+    [
+        "",
+        "biggint",
+        "array<",
+        "array<bigint",
+        "decimal(0)",
+        "decimal(3,4)",
+        "map<string>",
+        "bigint x",
+        "varchar(²)",
+        "a" * 9999,
+    ],
 )
 def test_what_is_no_type(words: str) -> None:
     with pytest.raises(SchemaError, match="column 'c': .* is no type of MaxCompute's; known are tinyint"):
