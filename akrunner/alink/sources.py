@@ -14,6 +14,7 @@ from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
 from akrunner.alink.randoms import names_for, random_table
 from akrunner.alink.tables import arrow_schema, from_arrow, in_memory, kept, rows_of
+from akrunner.checks import check_names
 from akrunner.errors import ConfigError, SourceError, WriteError
 from akrunner.foreign import ours, underway
 from akrunner.io import packed, paths
@@ -142,10 +143,18 @@ class MemSourceBatchOp(SourceOp):
 
 
 def memory_source(rows: Sequence[Any], schema: Any) -> TableSource:
-    """Return rows in memory as a source. Args: schema: schema text, a list of column names, or the name of the only column."""
+    """Return rows in memory as a source.
+
+    Args: schema: schema text, a list of column names, or the name of the only column.
+    Raises: SourceError: a row does not have a value for each column; ConfigError: the schema does not say what columns there are.
+    """
     rows = [row if isinstance(row, (list, tuple)) else (row,) for row in rows]
     names = list(schema) if isinstance(schema, (list, tuple)) else [schema] if _is_name(schema) else None
     if names is not None:
+        names = check_names("schemaStr", names) or []
+        for number, row in enumerate(rows):
+            if len(row) != len(names):
+                raise SourceError(f"rows: row {number} does not fit the columns ({', '.join(names)}): it has {len(row)} values")
         return open_source([dict(zip(names, row)) for row in rows], read_examples=codec.read_examples)
     parsed = schema_of(schema, "schemaStr")
     table = open_source(rows, read_examples=codec.read_examples, input_schema=parsed)

@@ -63,6 +63,10 @@ def test_rows_of_memory(rows: Any, schema: Any, types: str, found: list[Any]) ->
         ([(1, 2)], "a bigint", "row 0 does not fit the columns"),
         (3, "a bigint", "rows: they are no rows"),
         ([("x",)], "a bigint", "'x'"),
+        ([(1, 2), (1,)], ["a", "b"], r"rows: row 1 does not fit the columns \(a, b\): it has 1 values"),
+        ([(1, 2)], ["a"], r"rows: row 0 does not fit the columns \(a\): it has 2 values"),
+        ([(1, 2)], "a", r"rows: row 0 does not fit the columns \(a\): it has 2 values"),
+        ([(1, 2)], ["a", "a"], "schemaStr=.*: give names, each once"),
         ([], ["a"], "empty"),
     ],
 )
