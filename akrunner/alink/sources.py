@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -60,8 +60,21 @@ class SourceOp(BatchOperator):
         if dry:
             return from_arrow(source.schema.empty_table())
         # a reader can be read only once, so its rows go into a table of DuckDB's, which spills to disk if memory is short
-        reader = pa.RecordBatchReader.from_batches(source.schema, source.batches())
-        return kept(self, from_arrow(reader))
+        failed: list[Exception] = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from source.batches()
+            except Exception as e:
+                failed.append(e)
+                raise
+
+        try:
+            return kept(self, from_arrow(pa.RecordBatchReader.from_batches(source.schema, batches())))
+        except Exception as e:
+            # the source's own error: DuckDB's has the traceback in its message
+            error = failed[0] if failed else e
+        raise error
 
 
 class RandomTableSourceBatchOp(SourceOp):
@@ -209,7 +222,8 @@ class ParquetSourceBatchOp(SourceOp):
             return super()._compute(inputs, dry)
         files = of_pack.files if of_pack is not None else paths.expand(path, self._FORMAT)
         # DuckDB reads only those parts of the files that a query needs
-        return current().connection.read_parquet(files.paths)
+        with ours(SourceError, f"filePath: cannot read {path}"):
+            return current().connection.read_parquet(files.paths)
 
 
 class TFRecordSourceBatchOp(SourceOp):

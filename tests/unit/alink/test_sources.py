@@ -122,6 +122,29 @@ def test_a_file_that_is_not_there_is_an_error_of_the_source(tmp_path: Path, kind
         kind(filePath=str(tmp_path / "none.x"), **given).collect()
 
 
+def test_a_file_that_cannot_be_read_is_an_error_of_the_source_without_a_traceback(tmp_path: Path) -> None:
+    table().link(TFRecordSinkBatchOp(filePath=str(tmp_path / "whole")))
+    BatchOperator.execute()
+    (tmp_path / "cut").write_bytes((tmp_path / "whole").read_bytes()[:-5])
+    (tmp_path / "latin").write_bytes(b"caf\xe9,1\n")
+
+    def fails() -> Iterator[dict[str, int]]:
+        yield from ({"n": 1} for _ in range(100_000))
+        raise ValueError("mine")
+
+    latin = str(tmp_path / "latin")
+    for source, words in (
+        (TextSourceBatchOp(filePath=latin), f"source: cannot read {latin}: .*byte 0xe9"),
+        (CsvSourceBatchOp(filePath=latin, schemaStr="s string, n bigint"), f"cannot read {latin} as csv: line 1: column 's'"),
+        (TFRecordSourceBatchOp(filePath=str(tmp_path / "cut"), schemaStr="id bigint, s string"), "cut is cut short: record 1"),
+        (ParquetSourceBatchOp(filePath=latin), f"filePath: cannot read {latin}: "),
+        (TableSourceBatchOp(fails()), "cannot read the iterable: ValueError: mine"),
+    ):
+        with pytest.raises(SourceError, match=words) as raised:
+            source.collect()
+        assert "Traceback" not in str(raised.value)
+
+
 def test_lines_of_text_files_plain_and_packed(tmp_path: Path) -> None:
     (tmp_path / "1.txt").write_bytes("caf\u00e9\r\n\nlast".encode())
     (tmp_path / "2.txt.gz").write_bytes(gzip.compress(b"packed\n"))
