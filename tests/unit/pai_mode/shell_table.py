@@ -144,6 +144,7 @@ READ = [
 
 #: of these bash might make other calls than a reader of the script can know: (script, words of the error)
 REFUSED = [
+    ("if cp rows.csv g; then odpscmd -e 1; else echo x | exit 1; fi; odpscmd -e 2", "depends on line 1"),
     ("mkdir -p out; if [ -d out ]; then odpscmd -e 1; fi", "depends on line 1"),
     ("echo a > f\nif [ -f f ]; then odpscmd -e 1; fi", "line 2: .* depends on line 2"),
     ("cp rows.csv g; [ -f g ] && odpscmd -e 1", "depends on line 1"),
