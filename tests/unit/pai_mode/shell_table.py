@@ -4,6 +4,7 @@ from __future__ import annotations
 
 #: akrunner reads these, and makes bash's calls. They are given one argument, `drop`; rows.csv, a.sql and sub/b.sql are there
 READ = [
+    'x=ab; if [[ $x =~ (a|c)b ]] && [[ (xb =~ b) ]]; then odpscmd -e 1; fi; ! ; x=$( ); odpscmd -e "2$x"',
     'x=1; : ${x:?give x} "${x?}"; a=(10 20 30); odpscmd -e "select ${a[1]:0:1}, ${a[*]}, ${#a[@]}, ${x:?};"',
     "odpscmd -e 'create table a;'\nodpscmd -e \"drop table b;\"",
     'x=1; y=${x}2; odpscmd -e "t$y ${z:-3} ${x:+4} \'$x\' \\$x \\"q\\""',
