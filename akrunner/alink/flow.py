@@ -16,8 +16,11 @@ import pyarrow as pa
 
 from akrunner.alink.environment import current
 from akrunner.alink.operator import AlgoOperator, BatchOperator
+from akrunner.alink.params import schema_text
 from akrunner.alink.tables import DUCKDBS, Fields, arrow_table, names_of, queried, renamed
-from akrunner.errors import ConfigError
+from akrunner.checks import shown
+from akrunner.errors import ConfigError, ReadError
+from akrunner.foreign import underway
 
 _TICK = 0.1
 
@@ -152,8 +155,8 @@ class StreamOperator(AlgoOperator):
         Raises:
             ConfigError: an argument is wrong.
         """
-        if not 0 <= ratio <= 1:
-            raise ConfigError(f"sample: ratio={ratio}: give 0 to 1")
+        if not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
+            raise ConfigError(f"sample: ratio={shown(ratio)}: give 0 to 1")
         return self.where(f"random() < {ratio}")
 
     # -- while it flows
@@ -295,15 +298,26 @@ class AliasStreamOp(StreamOperator):
 
 
 class UnionAllStreamOp(StreamOperator):
-    """Gives the rows of all inputs."""
+    """Gives the rows of all inputs; columns are matched by position."""
 
     INPUTS = (1, None)
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
+        for other in inputs[1:]:
+            if len(other.columns) != len(inputs[0].columns):
+                raise ConfigError(f"unionAll: {len(inputs[0].columns)} columns and {len(other.columns)} columns")
         return inputs[0]
 
+    def _start(self, flow: Flow) -> None:
+        # rows of other sources may flow already, and all operators share DuckDB's connection
+        with flow._lock:
+            self._wanted = self._schema()
+
     def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:
-        flow.give(self, batch.cast(self._inputs[0]._schema()) if batch.schema.names else batch)
+        named = batch.rename_columns(self._wanted.names)
+        with underway(ReadError, f"unionAll: rows do not fit the columns of the first stream ({schema_text(self._wanted)})"):
+            out = named.cast(self._wanted)
+        flow.give(self, out)
 
 
 class PrintStreamOp(StreamOperator):

@@ -159,9 +159,13 @@ def append(root: str, table: pa.Table, at: datetime.datetime, files: int = 1) ->
         for number in range(files):
             with open(os.path.join(folder, str(number)), "wb") as stream:
                 writer = AkWriter(stream, table.schema)
-                for batch in table.slice(number * each, each).to_batches():
-                    writer.write(batch)
-                writer.close()
+                try:
+                    for batch in table.slice(number * each, each).to_batches():
+                        writer.write(batch)
+                    writer.close()
+                except BaseException:
+                    writer.abort()
+                    raise
         with open(folder + ".log.partial", "w") as f:
             json.dump({"count": table.num_rows, "numFiles": files}, f)
         os.rename(folder + ".log.partial", folder + ".log")

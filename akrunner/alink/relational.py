@@ -11,7 +11,7 @@ import pyarrow as pa
 from akrunner.alink.flow import Flow, StreamOperator
 from akrunner.alink.operator import BatchOperator, UnionAllOp
 from akrunner.alink.params import Param
-from akrunner.alink.tables import DUCKDBS, arrow_table, dialect, from_arrow, names_of, queried, renamed
+from akrunner.alink.tables import DUCKDBS, arrow_table, dialect, from_arrow, kept, names_of, queried, renamed
 from akrunner.checks import shown
 from akrunner.errors import ConfigError
 
@@ -90,7 +90,10 @@ class ShuffleBatchOp(BatchOperator):
     _KEEP = True
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
-        return queried("SELECT * FROM {input} ORDER BY RAND()", input=inputs[0]) if not dry else inputs[0]
+        if dry:
+            return inputs[0]
+        # a query draws another order each time it is computed
+        return kept(self, queried("SELECT * FROM {input} ORDER BY RAND()", input=inputs[0]))
 
 
 class SampleBatchOp(BatchOperator):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from akrunner.alink.operator import BatchOperator
 from akrunner.alink.params import Param
 from akrunner.alink.randoms import names_for, random_table
 from akrunner.alink.tables import arrow_schema, from_arrow, in_memory, kept, rows_of
+from akrunner.checks import check_names
 from akrunner.errors import ConfigError, SourceError, WriteError
 from akrunner.foreign import ours, underway
 from akrunner.io import packed, paths
@@ -59,8 +60,21 @@ class SourceOp(BatchOperator):
         if dry:
             return from_arrow(source.schema.empty_table())
         # a reader can be read only once, so its rows go into a table of DuckDB's, which spills to disk if memory is short
-        reader = pa.RecordBatchReader.from_batches(source.schema, source.batches())
-        return kept(self, from_arrow(reader))
+        failed: list[Exception] = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from source.batches()
+            except Exception as e:
+                failed.append(e)
+                raise
+
+        try:
+            return kept(self, from_arrow(pa.RecordBatchReader.from_batches(source.schema, batches())))
+        except Exception as e:
+            # the source's own error: DuckDB's has the traceback in its message
+            error = failed[0] if failed else e
+        raise error
 
 
 class RandomTableSourceBatchOp(SourceOp):
@@ -142,10 +156,18 @@ class MemSourceBatchOp(SourceOp):
 
 
 def memory_source(rows: Sequence[Any], schema: Any) -> TableSource:
-    """Return rows in memory as a source. Args: schema: schema text, a list of column names, or the name of the only column."""
+    """Return rows in memory as a source.
+
+    Args: schema: schema text, a list of column names, or the name of the only column.
+    Raises: SourceError: a row does not have a value for each column; ConfigError: the schema does not say what columns there are.
+    """
     rows = [row if isinstance(row, (list, tuple)) else (row,) for row in rows]
     names = list(schema) if isinstance(schema, (list, tuple)) else [schema] if _is_name(schema) else None
     if names is not None:
+        names = check_names("schemaStr", names) or []
+        for number, row in enumerate(rows):
+            if len(row) != len(names):
+                raise SourceError(f"rows: row {number} does not fit the columns ({', '.join(names)}): it has {len(row)} values")
         return open_source([dict(zip(names, row)) for row in rows], read_examples=codec.read_examples)
     parsed = schema_of(schema, "schemaStr")
     table = open_source(rows, read_examples=codec.read_examples, input_schema=parsed)
@@ -200,7 +222,8 @@ class ParquetSourceBatchOp(SourceOp):
             return super()._compute(inputs, dry)
         files = of_pack.files if of_pack is not None else paths.expand(path, self._FORMAT)
         # DuckDB reads only those parts of the files that a query needs
-        return current().connection.read_parquet(files.paths)
+        with ours(SourceError, f"filePath: cannot read {path}"):
+            return current().connection.read_parquet(files.paths)
 
 
 class TFRecordSourceBatchOp(SourceOp):

@@ -34,7 +34,8 @@ from akrunner.alink.sources import (
     memory_source,
 )
 from akrunner.alink.tables import arrow_schema, in_one, shaped
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, SinkError
+from akrunner.foreign import ours
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
 
@@ -165,8 +166,12 @@ class CsvSinkStreamOp(SinkStreamOp):
         path = self._get("filePath")
         if os.path.exists(path) and not self._get("overwriteSink"):
             raise ConfigError(f"filePath: {path} exists; setOverwriteSink(True) replaces it")
-        self._file = file = open(path, "w", newline="")
-        self._writer = csv.writer(file, delimiter=self._get("fieldDelimiter"), lineterminator="\n")
+        delimiter = self._get("fieldDelimiter")
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise ConfigError(f"fieldDelimiter={delimiter!r}: one character is needed, and no quotation mark or end of a line")
+        with ours(SinkError, f"filePath: cannot write {path}", path):
+            self._file = file = open(path, "w", newline="")
+        self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         self._flush = file.flush
 
     def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:

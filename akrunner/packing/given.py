@@ -568,8 +568,10 @@ def _check_once(paths: Sequence[str]) -> None:
     """Raise a SourceError if two paths are the same file."""
     met: dict[str, str] = {}
     for path in paths:
-        first = met.setdefault(os.path.realpath(path), path)
-        if first is not path:
+        real = os.path.realpath(path)
+        first = met.get(real)
+        met[real] = path
+        if first is not None:
             again = f"{first} is named twice" if path == first else f"{path} and {first} are one file"
             raise SourceError(f"source: {again}, and its rows would be packed twice; name it once")
 

@@ -64,7 +64,7 @@ def tasks_of(parameters: Mapping[str, str]) -> Tasks:
     workers = counts.get("chief", 0) + counts.get("worker", 0)
     if not workers:
         raise ConfigError("-Dcluster: there must be at least one worker")
-    of = roles.get("worker") or roles["chief"]
+    of = roles.get("worker") or roles.get("chief", {})
     return Tasks(
         workers,
         counts.get("ps", 0),
@@ -120,8 +120,9 @@ def _whole(role: str, word: str, value: Any) -> int:
         whole = value if isinstance(value, int) and not isinstance(value, bool) else int(str(value))
     except ValueError:
         raise ConfigError(f"-Dcluster: {word} of {role} must be a whole number, not {value!r}") from None
-    if not 0 <= whole <= (MOST_TASKS if word == "count" else 10**9):
-        raise ConfigError(f"-Dcluster: {word} of {role} is {whole}: between 0 and {MOST_TASKS}")
+    most = MOST_TASKS if word == "count" else 10**9
+    if not 0 <= whole <= most:
+        raise ConfigError(f"-Dcluster: {word} of {role} is {whole}: between 0 and {most}")
     return whole
 
 

@@ -207,9 +207,10 @@ def stops(body: Sequence[Node]) -> bool:
     """Whether a list of commands certainly ends in `exit` or `return`."""
     last = body[-1] if body else None
     if isinstance(last, Chain):
-        return not last.rest and not last.background and stops(last.first.parts)
+        return not last.rest and not last.background and stops([last.first])
     if isinstance(last, Pipeline):
-        return stops(last.parts)
+        # each part of several is run in a subshell, and leaves only that
+        return len(last.parts) == 1 and stops(last.parts)
     if isinstance(last, Group):
         return not last.apart and stops(last.body)
     if isinstance(last, Simple) and last.words and isinstance(last.words[0], Word):

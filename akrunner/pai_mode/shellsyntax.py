@@ -29,6 +29,7 @@ from akrunner.pai_mode.shellnodes import (
     Simple,
     Sum,
     Word,
+    joined,
 )
 from akrunner.pai_mode.shellwords import Characters
 
@@ -60,6 +61,13 @@ class Parser(Characters):
             raise self.error(f"a {close} is missing")
         else:
             self.at += len(close)
+        return found
+
+    def _some(self, close: str) -> list[Node]:
+        """Parse commands as `commands` does, where bash wants at least one."""
+        found = self.commands(close)
+        if not found:
+            raise self.error(f"a command is missing before {close}")
         return found
 
     def _keyword(self) -> str:
@@ -104,10 +112,14 @@ class Parser(Characters):
 
     def _pipeline(self) -> Pipeline:
         line, negated = self.line, False
+        begin = self.at
         while self._keyword() in ("!", "time"):
             negated ^= self._keyword() == "!"
             self.at += len(self._keyword())
             self.blanks()
+        if begin < self.at and (self.at >= len(self.text) or self.next_is("\n", ";", ")")):
+            # `!` alone fails, and `time` alone does not
+            return Pipeline(line, negated, [Simple(line)])
         parts = [self._command()]
         while True:
             self.blanks()
@@ -136,10 +148,10 @@ class Parser(Characters):
             return self._redirected(Sum(line, self.balanced("))")))
         if self.next_is("("):
             self.at += 1
-            return self._redirected(Group(line, True, self.commands(")")))
+            return self._redirected(Group(line, True, self._some(")")))
         if word == "{":
             self.at += 1
-            return self._redirected(Group(line, False, self.commands("}")))
+            return self._redirected(Group(line, False, self._some("}")))
         reader = {"if": self._if, "case": self._case, "for": self._for, "while": self._loop, "until": self._loop}.get(word)
         if reader is not None:
             self.at += len(word)
@@ -163,25 +175,27 @@ class Parser(Characters):
 
     def _if(self, line: int) -> Node:
         ways, other = [], []
-        condition = self.commands("then")
+        condition = self._some("then")
         while True:
             body = self._list()
             ways.append((condition, body))
             word = self._keyword()
+            if not body and word in ("elif", "else", "fi"):
+                raise self.error(f"a command is missing before {word}")
             self.at += len(word)
             if word == "elif":
-                condition = self.commands("then")
+                condition = self._some("then")
                 continue
             if word == "else":
-                other = self.commands("fi")
+                other = self._some("fi")
             elif word != "fi":
                 raise self.error("a fi is missing")
             return Branches(line, ways, other)
 
     def _loop(self, line: int) -> Node:
         until = self.text[self.at - 5 : self.at] == "until"
-        condition = self.commands("do")
-        return Loop(line, until, condition, self.commands("done"))
+        condition = self._some("do")
+        return Loop(line, until, condition, self._some("done"))
 
     def _for(self, line: int) -> Node:
         self.blanks()
@@ -209,7 +223,7 @@ class Parser(Characters):
         if self._keyword() != "do":
             raise self.error("a do is missing")
         self.at += 2
-        return self.commands("done")
+        return self._some("done")
 
     def _count(self, line: int) -> Node:
         self.at += 2
@@ -307,6 +321,8 @@ class Parser(Characters):
             word = self._checked_word()
             made.words.append(word)
             declares = declares or (len(made.words) == 1 and word.literal in DECLARES)
+        if not (made.assigns or made.words or made.redirections):
+            raise self.error("a command is missing here")
         return made
 
     def _double_brackets(self, made: Simple) -> None:
@@ -314,19 +330,34 @@ class Parser(Characters):
             self.newlines()
             if self.at >= len(self.text):
                 raise self.error("a ]] is missing")
+            before = made.words[-1] if made.words else None
+            if isinstance(before, Word) and before.literal == "=~":
+                made.words.append(self._pattern())
+                continue
             sign = re.compile(r"&&|\|\||[()<>]").match(self.text, self.at)
             if sign is not None:
                 self.at = sign.end()
                 made.words.append(Word([Part("text", sign[0], False)], self.line, True))
                 continue
-            before = made.words[-1] if made.words else None
-            if isinstance(before, Word) and before.literal == "=~":
-                made.words.append(self.word(" \t\n"))
-                continue
             made.words.append(self._checked_word())
             last = made.words[-1]
             if isinstance(last, Word) and last.literal == "]]":
                 return
+
+    def _pattern(self) -> Word:
+        """Read the pattern after `=~`: up to a blank, or a `)` that it does not open itself."""
+        line, depth = self.line, 0
+        parts: list[Part] = []
+        while self.at < len(self.text):
+            parts += self.word(" \t\n()").parts
+            char = self.text[self.at : self.at + 1]
+            depth += {"(": 1, ")": -1}.get(char, 0)
+            if depth < 0 or (not depth and char.isspace()):
+                break
+            if char:
+                parts.append(Part("text", char, False))
+                self.at += 1
+        return Word(joined(parts), line)
 
     def _assignment(self) -> Assign | None:
         match = _ASSIGNMENT.match(self.text, self.at)

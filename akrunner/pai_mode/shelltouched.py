@@ -28,11 +28,17 @@ _READERS = frozenset(
 )
 #: programs whose words do not say which files they change
 _SWEEPING = frozenset("xargs parallel unzip git svn make patch eval".split())
+#: programs that may change files below a directory that is their word, or that they name themselves
+_MOVERS = frozenset("cp mv rm rsync scp tar find install wget curl ossutil ossutil64 osscmd hadoop hdfs".split())
 _SHELLS = frozenset("sh bash dash zsh ksh".split())
 #: programs that run another program, given as a word, in a file, or on stdin
 _RUNNERS = re.compile(
     r"(python|perl|ruby|php|node|lua|Rscript|sh|bash|dash|zsh|ksh|source|\.|sqlite|mysql|psql|hive|spark)[-a-z0-9.]*"
 )
+#: of these, the first word is a database, and the program comes from stdin
+_CLIENTS = ("sqlite", "mysql", "psql")
+#: options after which the program is not the next word: it comes from stdin, or is a module
+_ELSEWHERE = frozenset(("-", "-s", "-m"))
 #: how many characters of a program's text are read
 _MOST_TEXT = 1 << 20
 
@@ -85,15 +91,22 @@ class Touched:
             written: the files that the script itself has written, and their texts (None if unknown).
             ran: whether programs before this one may have made directories.
         """
-        names = {os.path.basename(one) for text in words[1:] for one in (text, text.rpartition("=")[2]) if one}
-        self._names |= names
         below: set[str] = set()
         before = len(self._texts)
+        # asked first, because the program that is run is as the programs before this one have left it
+        unknown = self._runs_unknown(words, written)
+        given = list(words[1:])
+        script = _script(words)
+        if not unknown and script is not None:
+            # its text is known, and says what it changes
+            given.remove(script)
+        names = {os.path.basename(one) for text in given for one in (text, text.rpartition("=")[2]) if one}
+        self._names |= names
         self._fresh = {one for one in self._fresh if os.path.basename(one) not in names}
         if not _reads(os.path.basename(words[0]), words[1:]):
             # a file's name may be part of an option, or stand within a program
             self._texts.append(" ".join(one for one in words[1:] if one.startswith("-") or re.search(r"[^\w./=-]", one)))
-        if self._runs_unknown(words, written) or self._sweeps(os.path.basename(words[0]), words[1:], written, ran, below):
+        if unknown or self._sweeps(os.path.basename(words[0]), words[1:], written, ran, below):
             self._everything = True
             self._fresh.clear()
         self._folders |= below
@@ -107,11 +120,10 @@ class Touched:
         """
         if _RUNNERS.fullmatch(os.path.basename(words[0])) is None:
             return False
-        script = next((one for one in words[1:] if not one.startswith("-")), None)
-        full = self._path(script) if script is not None and MARK not in script else None
-        if any(re.match("-[a-zA-Z]*[ce]$", one) for one in words[1:]):
-            # the other program is one of the words
+        if _in_words(words):
             return False
+        script = _script(words)
+        full = self._path(script) if script is not None and MARK not in script else None
         if full is None:
             return words[1:] not in (["--version"], ["-V"])
         text = written.get(full, "")
@@ -123,10 +135,13 @@ class Touched:
                 with open(full, encoding="utf-8", errors="replace") as stream:
                     text = stream.read(_MOST_TEXT)
             except OSError:
+                if script != words[1] or os.path.exists(full):
+                    # the word may be the value of the option before it, or a directory
+                    return True
                 # the program is not there: it will not run; or it lies elsewhere, and is assumed to name no file
                 text = ""
         self._texts.append(text)
-        return False
+        return os.path.basename(words[0]) in _SHELLS and _sweeps_in(text)
 
     def _sweeps(self, name: str, words: Sequence[str], written: dict[str, str | None], ran: bool, below: set[str]) -> bool:
         """Whether the program may change any file. Args: below: gets the directories below which it may change any file."""
@@ -149,6 +164,29 @@ class Touched:
                 if one and _is_folder(full, written, deep and ran):
                     below.add(os.path.normpath(full))
         return False
+
+
+def _in_words(words: Sequence[str]) -> bool:
+    """Whether the text of a program that another one runs is one of the words: `python3 -c TEXT`."""
+    # -e of a shell is another option: to end at an error
+    pattern = "-[a-zA-Z]*c$" if os.path.basename(words[0]) in _SHELLS else "-[a-zA-Z]*[ce]$"
+    return any(re.match(pattern, one) for one in words[1:])
+
+
+def _script(words: Sequence[str]) -> str | None:
+    """Return the file of the program that another one runs, `python3 prep.py`; None if there is none, or it is read from elsewhere."""
+    name = os.path.basename(words[0])
+    if _RUNNERS.fullmatch(name) is None or name.startswith(_CLIENTS) or _in_words(words):
+        return None
+    at = next((at for at, one in enumerate(words) if at and not one.startswith("-")), len(words))
+    return words[at] if at < len(words) and not _ELSEWHERE & set(words[1:at]) else None
+
+
+def _sweeps_in(text: str) -> bool:
+    """Whether a shell script that is run by another may change files that it does not name, as far as its words tell."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    names = {os.path.basename(one) for one in re.split(r"[\s;&|()<>`\"'${}=]+", "\n".join(lines)) if one}
+    return any("*" in one or one in _SWEEPING | _MOVERS or _RUNNERS.fullmatch(one) for one in names)
 
 
 def _is_named(full: str, texts: Sequence[str]) -> bool:

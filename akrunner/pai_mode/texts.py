@@ -15,6 +15,7 @@ from akrunner.launch.fetch import fetch
 from akrunner.launch.files import read_local_text
 from akrunner.pai_mode import scripts, shell, words
 from akrunner.pai_mode.words import Command
+from akrunner.tables.sqltext import tokens
 from akrunner.tables.statements import Statement, split
 
 #: variables that a scheduler would fill in: ${bizdate}, ${bizdate-1}, $[yyyymmdd-1], $[add_months(yyyymmdd,-1)]; but not
@@ -98,8 +99,10 @@ def given(command: str | Sequence[str] | None, file: str | None, variables: Mapp
             return Statements(command=words.from_words(listed), single=True)
         command = listed[0]
     text = filled(command, variables)
-    if text.lstrip().startswith("-"):
-        text = f"PAI {text.lstrip()}"
+    first = next(tokens(text), None)
+    if first is not None and first.text == "-":
+        # parameters without PAI; what stands before them are comments
+        text = f"{text[: first.at].lstrip()}PAI {text[first.at :]}"
     found = split(text)
     if not found:
         raise ConfigError("command: there is no statement in it (is a variable of the shell empty?)")

@@ -11,7 +11,7 @@ import pytest
 from akrunner.alink import BatchOperator, MemSourceBatchOp, MemSourceStreamOp, StreamOperator, resetEnv
 from akrunner.alink.environment import current
 from akrunner.alink.flow import Flow, SqlStreamOp, Stopped
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, ReadError
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +84,21 @@ def test_streams_that_are_merged_end_when_the_last_one_ends() -> None:
     assert sorted(sink.rows) == [(1, "a"), (1, "a"), (2, "b")] and sink.said == ["start", "end", "close"]
 
 
+def test_streams_are_merged_by_the_positions_of_their_columns() -> None:
+    first, others = stream((1, "a")), stream((2, "b")).as_("n, t").select("CAST(n AS INT) AS n, t")
+    merged = first.unionAll(others)
+    sink = merged.link(Sink())
+    StreamOperator.execute()
+    assert sorted(sink.rows) == [(1, "a"), (2, "b")] and merged.getColNames() == ["id", "s"]
+    for other in (first.select("id"), first.select("*, 1 AS n")):
+        first.unionAll(other).link(Sink())
+        with pytest.raises(ConfigError, match="unionAll: 2 columns and [13] columns"):
+            StreamOperator.execute()
+    first.unionAll(first.select("`s`, id")).link(Sink())
+    with pytest.raises(ReadError, match=r"unionAll: rows do not fit .* \(id BIGINT, s VARCHAR\): .*'a'"):
+        StreamOperator.execute()
+
+
 @pytest.mark.parametrize("what", ["start", "take", "end"])
 def test_an_error_stops_all_streams_and_closes_them(what: str) -> None:
     source = stream((1, "a"))
@@ -147,9 +162,9 @@ def test_a_stream_is_printed_row_by_row(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == "id|s\n1|null\n2|b\n"
 
 
-@pytest.mark.parametrize("ratio", [-0.1, 1.1])
-def test_a_sample_is_a_share(ratio: float) -> None:
-    with pytest.raises(ConfigError, match=f"sample: ratio={ratio}: give 0 to 1"):
+@pytest.mark.parametrize("ratio", [-0.1, 1.1, "x", None])
+def test_a_sample_is_a_share(ratio: Any) -> None:
+    with pytest.raises(ConfigError, match=f"sample: ratio={ratio!r}: give 0 to 1"):
         stream((1, "a")).sample(ratio)
     all_, none = stream((1, "a")).sample(1).link(Sink()), stream((1, "a")).sample(0).link(Sink())
     StreamOperator.execute()

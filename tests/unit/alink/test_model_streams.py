@@ -73,9 +73,17 @@ def test_nothing_is_left_of_a_model_that_cannot_be_written(tmp_path: Path, monke
             super().close()
             raise SinkError("the disk is full")
 
-    monkeypatch.setattr(model_streams, "AkWriter", Full)
-    with pytest.raises(SinkError, match="the disk is full"):
-        append(str(tmp_path), TABLE, NOON)
+    class FullEarlier(AkWriter):
+        def write(self, batch: pa.RecordBatch) -> None:
+            writers.append(self)
+            raise SinkError("the disk is full")
+
+    writers: list[AkWriter] = []
+    for kind in (Full, FullEarlier):
+        monkeypatch.setattr(model_streams, "AkWriter", kind)
+        with pytest.raises(SinkError, match="the disk is full"):
+            append(str(tmp_path), TABLE, NOON)
+    assert [(one._data.closed, one._archive.fp) for one in writers] == [(True, None)]
     assert [str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")] == ["conf"] and look(Watch(str(tmp_path))) == []
 
 

@@ -91,6 +91,9 @@ def test_a_shuffled_table_has_all_rows_in_another_order() -> None:
     shuffled = r.ShuffleBatchOp().linkFrom(table(200))
     once = shuffled.collect()
     assert once != table(200).collect() and sorted(once) == table(200).collect()
+    # all who use it have the same order, and another shuffle has another
+    assert shuffled.collect() == shuffled.select("*").collect() == shuffled.where("id >= 0").collect() == once
+    assert r.ShuffleBatchOp().linkFrom(table(200)).collect() != once
 
 
 def test_a_sample_is_the_same_every_time() -> None:

@@ -63,6 +63,10 @@ def test_rows_of_memory(rows: Any, schema: Any, types: str, found: list[Any]) ->
         ([(1, 2)], "a bigint", "row 0 does not fit the columns"),
         (3, "a bigint", "rows: they are no rows"),
         ([("x",)], "a bigint", "'x'"),
+        ([(1, 2), (1,)], ["a", "b"], r"rows: row 1 does not fit the columns \(a, b\): it has 1 values"),
+        ([(1, 2)], ["a"], r"rows: row 0 does not fit the columns \(a\): it has 2 values"),
+        ([(1, 2)], "a", r"rows: row 0 does not fit the columns \(a\): it has 2 values"),
+        ([(1, 2)], ["a", "a"], "schemaStr=.*: give names, each once"),
         ([], ["a"], "empty"),
     ],
 )
@@ -116,6 +120,29 @@ def test_a_file_that_is_not_there_is_an_error_of_the_source(tmp_path: Path, kind
     given = {} if kind in (TextSourceBatchOp, ParquetSourceBatchOp) else {"schemaStr": "a bigint"}
     with pytest.raises(SourceError, match=f"source: there is no file {tmp_path}/none"):
         kind(filePath=str(tmp_path / "none.x"), **given).collect()
+
+
+def test_a_file_that_cannot_be_read_is_an_error_of_the_source_without_a_traceback(tmp_path: Path) -> None:
+    table().link(TFRecordSinkBatchOp(filePath=str(tmp_path / "whole")))
+    BatchOperator.execute()
+    (tmp_path / "cut").write_bytes((tmp_path / "whole").read_bytes()[:-5])
+    (tmp_path / "latin").write_bytes(b"caf\xe9,1\n")
+
+    def fails() -> Iterator[dict[str, int]]:
+        yield from ({"n": 1} for _ in range(100_000))
+        raise ValueError("mine")
+
+    latin = str(tmp_path / "latin")
+    for source, words in (
+        (TextSourceBatchOp(filePath=latin), f"source: cannot read {latin}: .*byte 0xe9"),
+        (CsvSourceBatchOp(filePath=latin, schemaStr="s string, n bigint"), f"cannot read {latin} as csv: line 1: column 's'"),
+        (TFRecordSourceBatchOp(filePath=str(tmp_path / "cut"), schemaStr="id bigint, s string"), "cut is cut short: record 1"),
+        (ParquetSourceBatchOp(filePath=latin), f"filePath: cannot read {latin}: "),
+        (TableSourceBatchOp(fails()), "cannot read the iterable: ValueError: mine"),
+    ):
+        with pytest.raises(SourceError, match=words) as raised:
+            source.collect()
+        assert "Traceback" not in str(raised.value)
 
 
 def test_lines_of_text_files_plain_and_packed(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from akrunner.alink.environment import current
 from akrunner.alink.flow import Flow
 from akrunner.alink.scripts import ScriptJob
 from akrunner.alink.streams import JobStreamOp
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, SinkError
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +106,22 @@ def test_a_csv_file_is_written_as_rows_come(tmp_path: Path) -> None:
     source.select("id").link(CsvSinkStreamOp(filePath=str(path), overwriteSink=True))
     StreamOperator.execute()
     assert path.read_text() == "1\n2\n3\n"
+
+
+@pytest.mark.parametrize("delimiter", ["", "||", '"', "\n"])
+def test_a_csv_file_has_one_character_between_its_values(tmp_path: Path, delimiter: str) -> None:
+    path = tmp_path / "out.csv"
+    MemSourceStreamOp([(1,)], "a int").link(CsvSinkStreamOp(filePath=str(path), fieldDelimiter=delimiter))
+    with pytest.raises(ConfigError, match="fieldDelimiter=.*: one character is needed"):
+        StreamOperator.execute()
+    assert not path.exists()
+
+
+def test_a_csv_file_that_cannot_be_opened_is_an_error_of_the_sink(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "out.csv"
+    MemSourceStreamOp([(1,)], "a int").link(CsvSinkStreamOp(filePath=str(path)))
+    with pytest.raises(SinkError, match=f"filePath: cannot write {path}: No such file or directory"):
+        StreamOperator.execute()
 
 
 def test_a_sink_needs_its_path_when_it_is_linked() -> None:

@@ -181,6 +181,8 @@ def test_each_file_of_a_table_is_known_by_its_own_name(tmp_path: Path) -> None:
     one = str(tmp_path / "day" / "1.csv")
     with pytest.raises(SourceError, match=f"source: {one} is named twice"):
         given([one, tmp_path / "day" / "1.csv"])
+    with pytest.raises(SourceError, match=f"source: {one} is named twice"):
+        given([one, one])
     (tmp_path / "link.csv").symlink_to(one)
     with pytest.raises(SourceError, match="are one file, and its rows would be packed twice"):
         given([one, tmp_path / "link.csv"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 #: akrunner reads these, and makes bash's calls. They are given one argument, `drop`; rows.csv, a.sql and sub/b.sql are there
 READ = [
+    'x=ab; if [[ $x =~ (a|c)b ]] && [[ (xb =~ b) ]]; then odpscmd -e 1; fi; ! ; x=$( ); odpscmd -e "2$x"',
     'x=1; : ${x:?give x} "${x?}"; a=(10 20 30); odpscmd -e "select ${a[1]:0:1}, ${a[*]}, ${#a[@]}, ${x:?};"',
     "odpscmd -e 'create table a;'\nodpscmd -e \"drop table b;\"",
     'x=1; y=${x}2; odpscmd -e "t$y ${z:-3} ${x:+4} \'$x\' \\$x \\"q\\""',
@@ -144,6 +145,7 @@ READ = [
 
 #: of these bash might make other calls than a reader of the script can know: (script, words of the error)
 REFUSED = [
+    ("if cp rows.csv g; then odpscmd -e 1; else echo x | exit 1; fi; odpscmd -e 2", "depends on line 1"),
     ("mkdir -p out; if [ -d out ]; then odpscmd -e 1; fi", "depends on line 1"),
     ("echo a > f\nif [ -f f ]; then odpscmd -e 1; fi", "line 2: .* depends on line 2"),
     ("cp rows.csv g; [ -f g ] && odpscmd -e 1", "depends on line 1"),

@@ -79,7 +79,13 @@ def only(text: str) -> Any:
         ("a |& b", [("|", "a 2>&1", "b")]),
         ("a#b # c", ["a#b"]),
         ("[[ a < b && ( c =~ ^(d|e) ) ]]", ["[[ a < b && ( c =~ ^(d|e) ) ]]"]),
+        ("[[ a =~ (b|c)$ && ( d =~ e ) ]]", ["[[ a =~ (b|c)$ && ( d =~ e ) ]]"]),
+        ("[[ a =~ ((b c)|'('d) ]]", ["[[ a =~ ((b c)|(d) ]]"]),
+        ("[[ (a =~ b) && c ]]", ["[[ ( a =~ b ) && c ]]"]),
         ("echo if then fi", ["echo if then fi"]),
+        ("! \n time; a", [("!", ""), "", "a"]),
+        ("x=$( ); y=`` a; \\\n", ["x= ", "y= a"]),
+        ("a && > f", [["a", "&&", ">f"]]),
     ],
 )
 def test_commands_and_what_stands_between_them(text: str, found: Any) -> None:
@@ -91,6 +97,11 @@ def test_only_words_in_front_of_the_command_are_assignments_unless_it_declares()
     assert [one.name for one in simple.assigns] == ["x"] and isinstance(simple.words[1], Word)
     declares = only("local y=2 z")
     assert not declares.assigns and isinstance(declares.words[1], Assign) and isinstance(declares.words[2], Word)
+
+
+def test_a_pattern_that_begins_with_a_bracket_is_one_word() -> None:
+    assert [shown(word) for word in only("[[ a =~ (b|c) ]]").words] == ["[[", "a", "=~", "(b|c)", "]]"]
+    assert [shown(word) for word in only("[[ a =~ (b c)d || e ]]").words if not word.sign][3] == "(b c)d"
 
 
 def test_operators_of_double_brackets_are_no_words() -> None:
@@ -152,6 +163,22 @@ def test_lines_are_those_a_command_begins_in() -> None:
 @pytest.mark.parametrize(
     "text, told",
     [
+        ("a\n&&", "does not understand `&` here"),
+        ("a\n b &&\n", "line 3: a command is missing here"),
+        ("a || && b", "a command is missing here"),
+        ("a |", "a command is missing here"),
+        ("a | | b", "a command is missing here"),
+        ("( a || )", "a command is missing here"),
+        ("! && a", "a command is missing here"),
+        ("if true; then\n# nothing\nfi", "line 3: a command is missing before fi"),
+        ("if a; then elif b; then c; fi", "a command is missing before elif"),
+        ("if a; then else b; fi", "a command is missing before else"),
+        ("if a; then b; else fi", "a command is missing before fi"),
+        ("if then a; fi", "a command is missing before then"),
+        ("while do a; done", "a command is missing before do"),
+        ("for x in a; do done", "a command is missing before done"),
+        ("f() { }", "a command is missing before }"),
+        ("( )", r"a command is missing before \)"),
         ("a\n)", r"line 2: akrunner does not understand `\)` here"),
         ("a\nfi", "line 2: akrunner does not understand `fi` here"),
         ("; a", "does not understand `;` here"),

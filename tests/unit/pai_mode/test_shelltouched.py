@@ -102,10 +102,66 @@ def test_a_name_within_a_programs_own_words_may_be_written(place: Path) -> None:
 def test_what_a_program_of_a_script_names_may_be_written(place: Path) -> None:
     (place / "make.py").write_text("open('x.sql', 'w')\n")
     (place / "plain.py").write_text("print(1)\n")
-    assert changed(place, "python3 make.py") == ALL
+    assert changed(place, "python3 make.py") == changed(place, "sh -e make.py") == ALL
     # what the script has written itself stands in place of what is on the disk
     assert changed(place, "python3 plain.py", {str(place / "plain.py"): "open('x.sql', 'w')"}) == ALL
     assert changed(place, "python3 plain.py", {str(place / "plain.py"): None}) == ALL
+
+
+@pytest.mark.parametrize("command", ["python3 plain.py", "bash plain.py", "python3 -u plain.py a.sql", "python3 none.py"])
+def test_a_program_whose_text_names_no_file_changes_those_among_its_words(command: str, place: Path) -> None:
+    (place / "plain.py").write_text("print(1)\n")
+    assert changed(place, command) == (["a.sql"] if "a.sql" in command else [])
+    made = touched(place)
+    # it is not changed by its own run
+    for _ in range(2):
+        made.by(command.split(), {}, ran=True)
+    assert str(place / "b.sql") not in made
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python3 -m plain",
+        "python3 - plain.py",
+        "bash -s plain.py",
+        "python3 -W ignore plain.py",
+        "python3 sub",
+        "mysql db",
+        "sqlite3 plain.py",
+    ],
+)
+def test_a_word_that_is_not_the_program_does_not_tell_what_it_does(command: str, place: Path) -> None:
+    (place / "plain.py").write_text("print(1)\n")
+    assert changed(place, command) == ALL
+
+
+@pytest.mark.parametrize(
+    "text, files",
+    [
+        ("#!/bin/bash\n# make sure\necho done\n", []),
+        ("cd /x && git pull", ALL),
+        ("for f in $(ls); do python3 $f; done", ALL),
+        ("rm -rf out", ALL),
+        ("touch *", ALL),
+    ],
+)
+def test_a_shell_script_may_change_files_without_their_names(text: str, files: list[str], place: Path) -> None:
+    (place / "x.sh").write_text(text)
+    assert changed(place, "bash x.sh") == changed(place, "sh -e x.sh 1") == files
+
+
+def test_a_program_that_the_script_has_written_is_known_until_it_is_changed(place: Path) -> None:
+    full = str(place / "p.py")
+    made = touched(place)
+    made.renewed(full)
+    for _ in range(2):
+        made.by(["python3", "p.py", "--conf=x.py"], {full: "print(1)"}, ran=True)
+        assert str(place / "a.sql") not in made
+        made.renewed(full)
+    made.by(["sed", "-i", "s/1/2/", "p.py"], {full: "print(1)"}, ran=True)
+    made.by(["python3", "p.py"], {full: "print(1)"}, ran=True)
+    assert str(place / "a.sql") in made
 
 
 def test_a_program_that_is_read_from_elsewhere_may_do_anything(place: Path) -> None:

@@ -21,6 +21,8 @@ from akrunner.pai_mode.words import Command
         (["-name t"], "PAI -name t", True),
         ("PAI -name t; PAI -name u", "PAI -name t; PAI -name u", False),
         ("select 1", "select 1", False),
+        ("-- make t\ncreate table t (a bigint)", "-- make t\ncreate table t (a bigint)", False),
+        (" --make t\n-name t", "--make t\nPAI -name t", True),
     ],
 )
 def test_one_command_of_pai_is_single(command: str | list[str], text: str, single: bool) -> None:
@@ -32,7 +34,7 @@ def test_words_are_one_command() -> None:
     assert found.single and found.command == Command("t", "", {"script": "a b.py"}, {}) and found.texts == ()
 
 
-@pytest.mark.parametrize("command", ["", "  ;; ", "# only a comment"])
+@pytest.mark.parametrize("command", ["", "  ;; ", "# only a comment", "-- only a comment"])
 def test_no_statement_is_told(command: str) -> None:
     with pytest.raises(ConfigError, match="command: there is no statement in it"):
         texts.given(command, None, {})
