@@ -154,12 +154,15 @@ def remove(path: str) -> bool:
 
     Returns: whether the path is gone.
     """
+    # with a slash at its end, a link would be followed
+    path = path.rstrip(os.sep) or path
     for attempt in range(_TRIES):
         try:
             mode = os.lstat(path).st_mode
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return True
-        except OSError:
+        except (OSError, ValueError):
+            # a path that no file can have
             return False
         if stat.S_ISDIR(mode):
             if attempt:

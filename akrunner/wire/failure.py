@@ -21,7 +21,7 @@ def record(error: BaseException, phase: str, text: Optional[str] = None) -> Dict
         text: its formatted traceback, if the caller has trimmed it; None: the whole one is formatted here.
     """
     kind = type(error)
-    name = kind.__name__ if kind.__module__ in ("builtins", "__main__") else kind.__module__ + "." + kind.__name__
+    name = kind.__name__ if kind.__module__ in ("builtins", "__main__", None) else kind.__module__ + "." + kind.__name__
     if text is None:
         text = "".join(traceback.format_exception(kind, error, error.__traceback__))
     try:

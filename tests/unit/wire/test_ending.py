@@ -440,3 +440,18 @@ def test_the_kernel_is_asked_to_continue_a_guard_whose_host_dies(monkeypatch: py
         monkeypatch.setitem(sys.modules, "ctypes", there)
         ending.wake_when_parent_dies()
     assert asked == [(1, signal.SIGCONT, 0, 0, 0)]
+
+
+def test_a_link_is_removed_and_never_its_target_also_with_a_slash_at_its_end(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "kept").write_text("x")
+    (tmp_path / "link").symlink_to(target)
+    assert ending.remove(f"{tmp_path}/link/") and not (tmp_path / "link").exists()
+    assert (target / "kept").read_text() == "x"
+
+
+@pytest.mark.parametrize(("path", "gone"), [("file/x", True), ("a\0b", False), ("\udc80\ud800", False)])
+def test_a_path_that_cannot_be_there_is_told_as_gone_or_not(tmp_path: Path, path: str, gone: bool) -> None:
+    (tmp_path / "file").write_text("x")
+    assert ending.remove(f"{tmp_path}/{path}") is gone

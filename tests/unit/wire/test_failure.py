@@ -101,3 +101,8 @@ def test_the_longest_record_fits_its_frame() -> None:
     error = type(longest, (Exception,), {"__module__": "__main__"})(longest)
     size = len(json.dumps({"ok": False, "failure": failure.record(error, "in main()", longest)}))
     assert size < min(frames.FROM_WORKER[kind] for kind in (frames.CLOSED, frames.REFUSED))
+
+
+def test_a_class_without_a_module_is_named_by_itself() -> None:
+    kind = type("Bare", (Exception,), {"__module__": None})
+    assert failure.record(kind("why"), "in main()")["type"] == "Bare"
