@@ -12,14 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 
 from akrunner import codec, foreign
 from akrunner.errors import ConfigError, ReadError, SinkError, SourceError
 from akrunner.foreign import ours, underway
 from akrunner.io import formats, paths
-from akrunner.io.casts import asked
 from akrunner.io.commits import committed
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
@@ -37,8 +34,6 @@ _HEADER_BYTES = 1 << 16
 _SHOWN = 60
 #: a number or a date, which is no name of a column
 _VALUE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z|\d{4}-\d\d-\d\d\b")
-#: the words for null in a column of numbers; NaN is a number
-_NULLS = [word for word in pa_csv.ConvertOptions().null_values if word.lstrip("-").lower() != "nan"]
 #: advice for PAI's CSV files, which have no line of names
 _BARE = 'a CSV without a line of names: --no-header, or `akrunner tables sql "TUNNEL UPLOAD FILE {table}"`'
 
@@ -82,27 +77,16 @@ def put(
     if not header:
         return _put_bare(file, name, store, overwrite, input_schema, input_format, select)
     known = store.describe(name.whole) if store.exists(name.whole) else None
-    names = _check_header(file, input_format, name, known) if select is None else []
+    if select is None:
+        _check_header(file, input_format, name, known)
     given: dict[str, Any] = dict(read_examples=codec.read_examples, input_format=input_format, select=select)
-    guesses = known is not None and input_schema is None and select is None
-    wanted: Schema | None = None
     with ours(SourceError, "source: it cannot be read"):
-        try:
-            table = open_source(file, input_schema=input_schema, **given)
-        except SourceError:
-            if known is None or not guesses or not names:
-                raise
-            # a value may be too big for the type that was guessed, and not for the table's
-            unknown = pa.schema([(one, pa.null()) for one in names])
-            table = open_source(file, input_schema=_with_digits(unknown, known), **given)
-        else:
-            if known is not None and guesses and not table_fits(table.schema, known):
-                # what looks like a number in a text may be a string in the table: 007
-                wanted = _as_table(table.schema, known)
-            elif known is not None and guesses and names and _guessed_less(table.schema, known):
-                wanted = _with_digits(table.schema, known)
-            if wanted is not None:
-                table = open_source(file, input_schema=wanted, **given)
+        table = open_source(file, input_schema=input_schema, **given)
+    if known is not None and input_schema is None and select is None and not table_fits(table.schema, known):
+        # what looks like a number in a text may be a string in the table: 007
+        wanted = _as_table(table.schema, known)
+        with ours(SourceError, "source: it cannot be read"):
+            table = open_source(file, input_schema=wanted, **given)
     info = known or TableInfo(types.as_columns(table.schema), tuple(key for key, _ in name.partition))
     text = table.read_from is not None and _headed(table.read_from)
     check_columns(name, info, table.schema, f"; for {_BARE.format(table=name.sql)}" if text and select is None else "")
@@ -110,7 +94,7 @@ def put(
     rows = 0
     with committed(output):
         part = output.part("0")
-        for batch in _read(table, info, guesses and bool(names)):
+        for batch in _read(table, info):
             part.write(batch)
             rows += batch.num_rows
     return Put(rows, "" if known is not None else ddl.create_sql(name.sql, info))
@@ -122,29 +106,26 @@ def _headed(files: paths.Files) -> bool:
     return form is not None and form.headed
 
 
-def _check_header(file: Any, input_format: str | None, name: TableName, known: TableInfo | None) -> list[str]:
+def _check_header(file: Any, input_format: str | None, name: TableName, known: TableInfo | None) -> None:
     """Check that the first line of a CSV names the columns.
 
-    Returns:
-        The names; [] for what is no CSV.
     Raises:
         SourceError: it is most likely a row, which would be lost.
     """
     many = file if isinstance(file, (list, tuple)) else [file]
     if not all(isinstance(one, (str, os.PathLike)) for one in many):
-        return []
+        return
     with ours(SourceError, "source: it cannot be read"):
         found = paths.expand(file, input_format)
         if not _headed(found):
-            return []
+            return
         with found.filesystem.open(found.paths[0], "rb", compression="infer") as stream:
             text = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace")
-    written = next(csv.reader(io.StringIO(text, newline=None)), [])
-    names = [one.strip() for one in written]
+    names = [one.strip() for one in next(csv.reader(io.StringIO(text, newline=None)), [])]
     there = known.columns.names if known is not None else []
     odd = next((one for one in names if _VALUE.match(one) or not one or names.count(one) > 1), None)
     if odd is None or odd.lower() in there:
-        return written
+        return
     twice = " twice" if odd and not _VALUE.match(odd) else ""
     raise SourceError(
         f"source: the first line of {foreign.redacted(found.paths[0])}, which is to name the columns, has {odd!r}{twice} in "
@@ -207,29 +188,6 @@ def table_fits(schema: pa.Schema, info: TableInfo) -> bool:
     return all(fits(field.type, known[field.name.lower()]) for field in schema if field.name.lower() in known)
 
 
-def _guessed_less(schema: pa.Schema, info: TableInfo) -> bool:
-    """Whether a number of the table may have more digits than the guessed type of its column holds."""
-    known = {field.name.lower(): field.type for field in info.columns}
-    wanted = [(field.type, known.get(field.name.lower(), field.type)) for field in schema]
-    return any(
-        pa.types.is_decimal(kind) or (pa.types.is_floating(kind) and pa.types.is_integer(guessed)) for guessed, kind in wanted
-    )
-
-
-def _with_digits(schema: pa.Schema, info: TableInfo) -> Schema:
-    """Return the columns of a CSV as they were guessed, and those as text whose numbers may have more digits; a column about
-    which nothing is known has the table's type.
-    """
-    known = {field.name.lower(): field.type for field in info.columns}
-    fields: list[Field] = []
-    for field in schema:
-        wanted = known.get(field.name.lower(), pa.string())
-        real = pa.types.is_floating(wanted) and not pa.types.is_boolean(field.type)
-        kind = wanted if pa.types.is_null(field.type) else field.type
-        fields.append(Field(field.name, pa.string() if real or pa.types.is_decimal(wanted) else kind))
-    return Schema(tuple(fields))
-
-
 def _as_table(schema: pa.Schema, info: TableInfo) -> Schema:
     """Return the columns of a text file in the table's types, or as text where a job's rows cannot have such a type."""
     known = {field.name.lower(): field.type for field in info.columns}
@@ -263,35 +221,23 @@ def check_columns(name: TableName, info: TableInfo, schema: pa.Schema, more: str
             )
 
 
-def _read(table: TableSource, info: TableInfo, cells: bool) -> Iterator[pa.RecordBatch]:
-    """Yield the rows without the partition columns, and with text cast where the table has decimals.
-
-    Args:
-        cells: whether text is the cells of a CSV as they were written, which may be any number, or a word for null.
-    """
+def _read(table: TableSource, info: TableInfo) -> Iterator[pa.RecordBatch]:
+    """Yield the rows without the partition columns, and with text cast where the table has decimals."""
     known = {field.name.lower(): field.type for field in info.columns}
     batches = table.batches()
-    rows = 0
     while True:
         with underway(ReadError, f"source: cannot read {table.name}"):
             batch = next(batches, None)
             if batch is None:
                 return
             kept = [one for one in batch.schema.names if one.lower() in known]
-            columns = [_meant(batch.column(one), pa.field(one, known[one.lower()]), rows, cells) for one in kept]
-            rows += batch.num_rows
+            columns = [_meant(batch.column(one), known[one.lower()]) for one in kept]
         yield pa.RecordBatch.from_arrays(columns, names=kept)
 
 
-def _meant(column: pa.Array, field: pa.Field, first: int, cells: bool) -> pa.Array:
+def _meant(column: pa.Array, target: pa.DataType) -> pa.Array:
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    if not text or not (pa.types.is_decimal(field.type) or (cells and pa.types.is_floating(field.type))):
-        return column
-    if not cells:
-        return column.cast(field.type)
-    column = pc.utf8_trim_whitespace(column)
-    missing = pc.is_in(column, pa.array(_NULLS, column.type))
-    return asked(pc.if_else(missing, pa.scalar(None, column.type), column), field, first, "source")
+    return column.cast(target) if text and pa.types.is_decimal(target) else column
 
 
 def get(

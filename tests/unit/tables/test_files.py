@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from akrunner.errors import ReadError, SinkError, SourceError
+from akrunner.errors import SinkError, SourceError
 from akrunner.schema import Schema
 from akrunner.tables.ddl import parse_create
 from akrunner.tables.files import Put, check_columns, get, put, read_columns, table_fits
@@ -80,67 +80,6 @@ def test_numbers_in_a_text_become_what_the_table_has(plain: LocalTables, tmp_pat
     assert put(str(file), name, plain) == Put(1)
     (row,) = rows(plain, name)
     assert (row[0], str(row[1]), row[2]) == ("7.10", "12345678.1234567891", 3)
-
-
-@pytest.mark.parametrize(
-    "words, given, kept",
-    [
-        ("string", "123456789012345678901234", "123456789012345678901234"),
-        ("decimal(38,10)", "12345678901234567890123.1234567891", "12345678901234567890123.1234567891"),
-        ("decimal(38,0)", "123456789012345678901234", "123456789012345678901234"),
-        ("decimal(30,10)", "12345678.1234567891", "12345678.1234567891"),
-        ("double", "123456789012345678901234", str(float("123456789012345678901234"))),
-    ],
-)
-def test_a_number_with_many_digits_is_read_as_the_tables_type(
-    words: str, given: str, kept: str, plain: LocalTables, tmp_path: Path
-) -> None:
-    name, file = made(plain, f"create table t (a {words}, b bigint)"), tmp_path / "in.csv"
-    file.write_text(f"B,a\n1,{given}\n")
-    assert put(str(file), name, plain) == Put(1)
-    assert str(rows(plain, name)[0][0]) == kept
-
-
-@pytest.mark.parametrize("words", ["decimal(38,0)", "double"])
-def test_a_number_with_many_digits_may_follow_many_that_are_small(words: str, plain: LocalTables, tmp_path: Path) -> None:
-    name, file = made(plain, f"create table t (a {words})"), tmp_path / "in.csv"
-    file.write_text("a\n" + "1\n" * 100_000 + "123456789012345678901234\n")
-    assert put(str(file), name, plain) == Put(100_001)
-
-
-def test_the_other_columns_of_such_a_file_are_read_as_ever(plain: LocalTables, tmp_path: Path) -> None:
-    """An empty cell is a null, NaN a number, blanks beside a number are nothing; moments may have a zone, or be dates."""
-    columns = "d decimal(10,2), i bigint, f double, s string, t datetime, o boolean, e date, y binary, l array<bigint>"
-    name, file = made(plain, f"create table t ({columns})"), tmp_path / "in.csv"
-    file.write_text(
-        "d,i,f,s,t,o,e,y,l\n 1.5,1,NaN,x,2026-01-31T10:00:00Z,1,2026-01-31 00:00:00,x,\n,,,,,0,,y,\nNA,2, 2,y,,,,,\n"
-    )
-    assert put(str(file), name, plain) == Put(3)
-    found = [[str(one) for one in row] for row in rows(plain, name)]
-    assert found == [
-        ["1.50", "1", "nan", "x", "2026-01-31 10:00:00", "True", "2026-01-31", "b'x'", "None"],
-        ["None", "None", "None", found[1][3], "None", "False", "None", "b'y'", "None"],
-        ["None", "2", "2.0", "y", "None", "None", "None", "b''", "None"],
-    ]
-
-
-def test_a_cell_that_is_no_number_of_the_table_is_named(plain: LocalTables, tmp_path: Path) -> None:
-    name, file = made(plain, "create table t (a decimal(10,2))"), tmp_path / "in.csv"
-    file.write_text("a\n1.5\n1.234\n")
-    with pytest.raises(ReadError, match="source: row 1, column 'a'"):
-        put(str(file), name, plain)
-    assert rows(plain, name) == []
-
-
-def test_a_number_that_is_too_big_for_the_table_is_refused(plain: LocalTables, tmp_path: Path) -> None:
-    name, file = made(plain, "create table t (a bigint)"), tmp_path / "in.csv"
-    file.write_text("a\n123456789012345678901234\n")
-    with pytest.raises(SourceError, match="column 'a'.*123456789012345678901234"):
-        put(str(file), name, plain)
-    file.write_text("a,nope\n123456789012345678901234,1\n")
-    with pytest.raises((SourceError, SinkError), match="column 'a'|'nope'"):
-        put(str(file), name, plain)
-    assert rows(plain, name) == []
 
 
 def test_a_file_of_other_rows_replaces_or_follows(plain: LocalTables, tmp_path: Path) -> None:
