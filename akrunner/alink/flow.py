@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import numbers
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -155,7 +156,7 @@ class StreamOperator(AlgoOperator):
         Raises:
             ConfigError: an argument is wrong.
         """
-        if not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
+        if not isinstance(ratio, numbers.Real) or not 0 <= ratio <= 1:
             raise ConfigError(f"sample: ratio={shown(ratio)}: give 0 to 1")
         return self.where(f"random() < {ratio}")
 

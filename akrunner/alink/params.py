@@ -172,7 +172,8 @@ class WithParams:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls._classes[cls.__name__] = cls
+        # a class of the user's own does not take the place of akrunner's
+        cls._classes.setdefault(cls.__name__, cls)
         cls._named = {name: param for param in cls.TAKES for name in (param.name, *param.aliases)}
         for name, param in cls._named.items():
             for made in (_setter(name, param), _getter(name, param)):

@@ -35,6 +35,8 @@ _SHELLS = frozenset("sh bash dash zsh ksh".split())
 _RUNNERS = re.compile(
     r"(python|perl|ruby|php|node|lua|Rscript|sh|bash|dash|zsh|ksh|source|\.|sqlite|mysql|psql|hive|spark)[-a-z0-9.]*"
 )
+#: of these, those whose first word is a program, which they read and leave as it is
+_INTERPRETERS = re.compile(r"(python|perl|ruby|php|node|lua)[0-9.]*|Rscript|sh|bash|dash|zsh|ksh|source|\.")
 #: of these, the first word is a database, and the program comes from stdin
 _CLIENTS = ("sqlite", "mysql", "psql")
 #: options after which the program is not the next word: it comes from stdin, or is a module
@@ -97,7 +99,7 @@ class Touched:
         unknown = self._runs_unknown(words, written)
         given = list(words[1:])
         script = _script(words)
-        if not unknown and script is not None:
+        if not unknown and script is not None and _INTERPRETERS.fullmatch(os.path.basename(words[0])):
             # its text is known, and says what it changes
             given.remove(script)
         names = {os.path.basename(one) for text in given for one in (text, text.rpartition("=")[2]) if one}

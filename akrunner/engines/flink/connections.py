@@ -74,7 +74,7 @@ def opened(door: Door, agent: str, kind: Any) -> socket.socket:
     """Return a new connection of a subtask, after the host has also shown that it knows the token.
 
     Args:
-        place: the name of the agent's subtask.
+        agent: the name of the agent's subtask.
         kind: the kind of `Opening`.
     Raises:
         OSError: the connection cannot be made, or the host cannot prove itself.

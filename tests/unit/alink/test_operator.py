@@ -206,3 +206,9 @@ def test_a_notebook_shows_columns_or_what_is_wrong_and_rows_once_they_are_there(
     assert "<td>b</td>" not in kept._repr_html_() and "id BIGINT" in kept._repr_html_()
     kept.collect()
     assert "<td>b</td>" in kept._repr_html_()
+
+
+def test_a_class_of_the_users_own_does_not_take_the_place_of_akrunners() -> None:
+    known = dict(BatchOperator._classes)
+    made = type("ShuffleBatchOp", (BatchOperator,), {})
+    assert made is not known["ShuffleBatchOp"] and BatchOperator._classes == known

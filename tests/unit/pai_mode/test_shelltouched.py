@@ -207,3 +207,8 @@ def test_a_name_is_known_by_a_program_that_had_it_among_its_words(place: Path) -
     made = touched(place)
     made.by(["mkdir", "-p", "/x/out", "--mode=700"], {}, ran=False)
     assert made.named("out") and made.named("700") and not made.named("mkdir") and not made.named("x")
+
+
+@pytest.mark.parametrize("command", ["shred -u a.sql", "shfmt -w a.sql", "shuf -o b.sql a.sql"])
+def test_a_program_whose_name_begins_as_a_shells_changes_the_file_it_is_handed(command: str, place: Path) -> None:
+    assert "a.sql" in changed(place, command)

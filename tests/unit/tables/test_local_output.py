@@ -72,6 +72,7 @@ def test_columns_go_by_their_names_and_those_left_out_are_null() -> None:
         ("bigint", [True, None], [1, None]),
         ("decimal(8,2)", [1.25, 0.1, 123456.78, None], [*map(decimal.Decimal, ("1.25", "0.10", "123456.78")), None]),
         ("decimal(5,1)", pa.array([0.1], pa.float32()), [decimal.Decimal("0.1")]),
+        ("decimal(38,18)", [0.0003006901069229073], [decimal.Decimal("0.000300690106922907")]),
         ("date", [datetime.datetime(2026, 1, 31), None], [datetime.date(2026, 1, 31), None]),
         ("date", pa.array([16 * 3600], pa.timestamp("s", "Asia/Shanghai")), [datetime.date(1970, 1, 2)]),
     ],

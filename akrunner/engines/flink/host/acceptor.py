@@ -32,7 +32,7 @@ class Acceptor:
     Args:
         host, port: where to listen; port 0 for any free port.
         keys: the host's keys.
-        let_in: called with (place, kind, connection) for each connection that has proved itself; raises ValueError if
+        let_in: called with (agent, kind, connection) for each connection that has proved itself; raises ValueError if
             nothing waits for it.
         died: called with the error of which the thread died.
     Attributes:

@@ -45,7 +45,7 @@ class RemoteProcess:
         """Have the agent start the process.
 
         Args:
-            place: the subtask.
+            remote: the subtask.
             package: the path of a tar of the task's files.
             order: what the agent is told.
             seconds: how long each step may take.

@@ -55,11 +55,11 @@ class RemoteSubtask:
         gone: an event that is set once the subtask is gone for good.
         why: returns the reason why it is gone, None if none is known; may wait for it.
         subtask: its number in Flink.
-        fed: whether Flink brings the task's rows to it.
+        with_rows: whether Flink brings the task's rows to it.
         attempt: how often Flink had started it before.
         job: Flink's id of its job; "" if that is not known.
-        sees: whether it has the files that it was asked for.
-        writes: whether it may write the directory that it was asked for.
+        reads_files: whether it has the files that it was asked for.
+        writes_output: whether it may write the directory that it was asked for.
         broken: why it cannot be used: a fault of akrunner's own at either end, with its traceback, or an agent that broke the
             protocol or did not answer; None if nothing is wrong.
         control_broken: returns such a fault of the control server; None if there is none.
