@@ -1,4 +1,4 @@
-"""L4: jobs inside a PyFlink program: a Table in, a Table out. Written by scripts/gen-options from `akrunner.options`: change that, and run it.
+"""Jobs inside a PyFlink program: a Table in, a Table out. Written by scripts/gen-options from `akrunner.options`: change that, and run it.
 
     >>> from akrunner import flink
     >>> job = flink.stream("score.py", t_env.from_path("clicks"), output_schema="id bigint, p double")

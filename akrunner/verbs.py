@@ -1,4 +1,4 @@
-"""L4: `akrunner.run`, `train`, `stream` and `plan`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
+"""`akrunner.run`, `train`, `stream` and `plan`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
 
 from __future__ import annotations
 

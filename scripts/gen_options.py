@@ -19,7 +19,7 @@ _BEGIN, _END = "# options: written by scripts/gen-options\n", "# end of what scr
 
 _HEAD = {
     "akrunner/verbs.py": '''\
-"""L4: `akrunner.run`, `train`, `stream` and `plan`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
+"""`akrunner.run`, `train`, `stream` and `plan`. Written by scripts/gen-options from `akrunner.options`: change that, and run it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from akrunner.stream_job import StreamJob
 __all__ = ["plan_predict", "predict", "predict_stream"]
 ''',
     "akrunner/flink.py": '''\
-"""L4: jobs inside a PyFlink program: a Table in, a Table out. Written by scripts/gen-options from `akrunner.options`: change that, and run it.
+"""Jobs inside a PyFlink program: a Table in, a Table out. Written by scripts/gen-options from `akrunner.options`: change that, and run it.
 
     >>> from akrunner import flink
     >>> job = flink.stream("score.py", t_env.from_path("clicks"), output_schema="id bigint, p double")

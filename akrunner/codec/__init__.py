@@ -1,4 +1,4 @@
-"""L2: converts Arrow RecordBatches to and from `tf.train.Example` bytes, TFRecord framing and columns; whole batches at a time,
+"""Converts Arrow RecordBatches to and from `tf.train.Example` bytes, TFRecord framing and columns; whole batches at a time,
 never row by row."""
 
 from akrunner.codec.chunks import decode_frame, encode_frame, frame_types

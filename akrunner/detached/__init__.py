@@ -1,4 +1,4 @@
-"""L5: jobs that continue without the process that submitted them: the host is a process beside one of the job's own subtasks,
+"""Jobs that continue without the process that submitted them: the host is a process beside one of the job's own subtasks,
 on a Flink cluster.
 
     >>> job = detached.submit("train.py", "s3://bucket/iris.parquet", engine=FlinkEngine("cluster:8081"),

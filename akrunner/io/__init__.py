@@ -1,1 +1,1 @@
-"""L2: reading tables from, and writing them to, files, databases and other systems."""
+"""Reads tables from, and writes them to, files, databases and other systems."""

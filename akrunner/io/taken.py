@@ -69,7 +69,7 @@ def check_defaults(given: Any) -> dict[str, Any] | None:
 
 
 def taken(table: TableSource, columns: Sequence[str]) -> TableSource:
-    """Return the table with only those columns, in their order.
+    """Return the table with only `columns`, in the order in which they are given.
 
     Raises:
         SourceError: the table lacks one of them.

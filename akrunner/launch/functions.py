@@ -133,7 +133,8 @@ def _named(function: Callable[..., Any]) -> str:
 
 
 def _laid(found: Found, function: types.FunctionType) -> tuple[str, str]:
-    """Return the script's text, with the line numbers of the file if all of it is from one file, and that file."""
+    """Return (the script's text, its file). If all of the text is from one file, its lines have their numbers in that file; if it
+    is from several, the file is ""."""
     found.add_carried()
     found.check_subclasses()
     last = [] if function.__name__ == "main" else [f"main = {function.__name__}"]

@@ -362,7 +362,7 @@ def _function(node: ast.AST) -> Function:
 
 
 def _asked(nodes: list[ast.AST]) -> set[str]:
-    """Return the names and attributes that a test looks at to decide something."""
+    """Return the names and attributes that conditions read (`if`, `while`, `assert`, `and`, `or`)."""
     tests = [one.test for one in nodes if isinstance(one, (ast.If, ast.While, ast.IfExp, ast.Assert))]
     tests += [one for one in nodes if isinstance(one, ast.BoolOp)]
     parts = [one for test in tests for one in ast.walk(test)]

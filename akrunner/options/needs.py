@@ -29,7 +29,7 @@ def is_given(value: Any) -> bool:
 
 
 def meaningless(verb: str, said: Mapping[str, Any], has: Mapping[str, Any], options: Sequence[Option] = ()) -> str | None:
-    """Say what is wrong with the first option that was given and means nothing beside the others.
+    """Say what is wrong with the first option that was given and has no effect with the other options as they are.
 
     Args:
         verb: the verb, or command.

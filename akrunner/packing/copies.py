@@ -152,9 +152,9 @@ def _other(name: bytes, by: bytes) -> bytes:
 
 
 def _put(folder: str, name: bytes, pieces: Callable[[], Iterator[Any]]) -> bytes:
-    """Write a copy under a name that is free. If a file with the same bytes has its name already, that file is the copy.
+    """Write a copy under a name that is free. If a file of that name has the same bytes, it is the copy.
 
-    Returns: the copy's path below `folder`. Raises: OSError: it cannot be written; _Unread.
+    Returns: the copy's path below `folder`. Raises: OSError: it cannot be written; _Unread: the file to copy cannot be read.
     """
     place = _place(name)
     os.makedirs(folder, exist_ok=True)

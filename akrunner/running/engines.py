@@ -1,4 +1,4 @@
-"""Which engine runs a job, and who looks on."""
+"""The observer of a job, whom its engine tells of progress and of the lines that scripts print."""
 
 from __future__ import annotations
 

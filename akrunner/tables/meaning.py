@@ -170,7 +170,7 @@ def _window(window: exp.Window) -> None:
 
 
 def _row(select: Any) -> list[Any]:
-    """Return an expression, in a list, by which the rows of a query can be told apart."""
+    """Return [an expression that is different in each row of a query]."""
     from sqlglot import exp
 
     group = select.args.get("group")

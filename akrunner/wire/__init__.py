@@ -1,4 +1,4 @@
-"""L0, the lowest layer: the frames and messages that cross the pipes between a host and a worker process.
+"""The frames and messages that cross the pipes between a host and a worker process.
 
 Runs on Python 3.7 with the standard library only.
 

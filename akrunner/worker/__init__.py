@@ -1,4 +1,4 @@
-"""L1, the layer above `wire`: the code that runs in a worker process beside the user's script.
+"""The code that runs in a worker process beside the user's script.
 
 Runs on Python 3.7 with the standard library, numpy and TensorFlow, and nothing else. It travels to the worker's interpreter as
 a zip (the bundle); nothing is installed there. A script may import the names below: the classes for annotations, and `current`

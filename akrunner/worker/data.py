@@ -178,7 +178,7 @@ class Evener(object):
         self.most = max([rows] + list(shares or ()))
 
     def part(self, rows: int, shares: Sequence[int]) -> Evener:
-        """Return the evener of some of the rows. Args: rows, shares: as for the class, counting those rows only."""
+        """Return an Evener for a part of the rows. Args: rows, shares: as for the class, of that part alone."""
         return Evener(rows, shares, self._told)
 
     def plan(self, uneven: str) -> Tuple[Optional[int], int]:

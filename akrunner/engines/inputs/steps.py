@@ -149,7 +149,7 @@ def of_python(record: Mapping[str, Any]) -> list[Advice]:
 
 
 def _of_one_line(found: list[Advice], pandas: list[Mapping[str, Any]]) -> list[Advice]:
-    """Leave out other advice about a line that is in pandas: there is one thing to change there."""
+    """If there is advice about pandas at a line, leave out the other advice about that line: one change mends both."""
     if not any(one.rule == "pandas" for one in found):
         return found
     there = re.compile("|".join(rf"\b{re.escape(blame.place(line['at']))}(?!\d)" for line in pandas))

@@ -84,7 +84,7 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def _said(name: str) -> str:
-    """Return a name as a person would write it in a query."""
+    """Return a name as a query has it: in quotes only if it must be."""
     return name if _PLAIN.fullmatch(name) else quoted(name)
 
 

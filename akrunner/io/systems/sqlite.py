@@ -257,7 +257,7 @@ class _Writing(Transaction):
         self._unlocked(lambda: self._cursor.adbc_ingest(self._table, sent, mode="append"))
 
     def _unlocked(self, call: Callable[[], Any]) -> None:
-        """Do something that waits for other writers.
+        """Call `call`, which may have to wait for other writers of the database.
 
         Raises:
             WriteError: another one was writing for too long.

@@ -415,8 +415,8 @@ class FlinkEngine:
             subtasks.client.close()
 
     def _take_kept(self, count: int) -> Subtasks | None:
-        """Return kept subtasks that can be used; None if there are none. Then all kept ones are closed, as their slots
-        may be needed."""
+        """Return kept subtasks that can be used. If none can, close all that are kept, as their slots may be needed, and
+        return None."""
         with self._lock:
             for kept in self._kept:
                 if kept.can_be_used() and kept.count >= count:

@@ -130,7 +130,8 @@ def master(table: Table) -> str:
 
 
 def slots(table: Table, job: JobSpec) -> int:
-    """Return the number of task slots that the table's job takes. The query and the tasks with rows share theirs."""
+    """Return the number of task slots that the table's job takes. The query and the tasks with
+    rows run in the same slots, so the larger of their numbers counts."""
     fed = len(job.cluster.with_rows)
     return max(int(_environment(table).get_parallelism()), fed) + len(job.cluster.tasks) - fed
 

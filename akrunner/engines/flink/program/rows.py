@@ -57,7 +57,8 @@ class _AsRows(TableFunction):  # type: ignore[misc, unused-ignore]
 
 
 class _Dealt:
-    """Chooses the key of an element: rows go to one subtask after the other, and a hello goes to its own subtask."""
+    """Chooses the key of an element: rows go to one subtask after the other, and the first element, which
+    is made for each subtask, goes to that subtask."""
 
     def __init__(self, keys: list[int]) -> None:
         self._keys = keys

@@ -107,7 +107,7 @@ class Written:
 
 def pass_to_part(source_fd: int, writer: frames.FrameWriter, output: pb.Output) -> None:
     """Handle what the task writes to its pipe, until it ends: rows go to a file of the output, the rest to the host. The
-    arguments are as for `pass_on`."""
+    arguments are as for the function `pass_on` of this module."""
     part = PartFile(output.part, output.format, schema_from(output.rows))
     pass_on(source_fd, writer, output, part.write, lambda went_well: part.close())
 
@@ -243,7 +243,7 @@ class Feed:
 
     def pass_on(self, source_fd: int, writer: frames.FrameWriter, output: pb.Output) -> None:
         """Handle what the task writes to its pipe, until it ends: rows go to the subtask, the rest to the host. The
-        arguments are as for `pass_on`."""
+        arguments are as for the function `pass_on` of this module."""
         pass_on(source_fd, writer, output, self._put_written, self._end, self._answer, self._paired)
 
     def _put_written(self, batch: pa.RecordBatch) -> None:
