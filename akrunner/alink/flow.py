@@ -188,6 +188,8 @@ class Flow:
         self._order: list[StreamOperator] = []
         self._threads: list[threading.Thread] = []
         self._lock = threading.RLock()
+        #: of each thread: the rows that it passes on when it has let go of the lock
+        self._held = threading.local()
         self.stopped = threading.Event()
         self.error: BaseException | None = None
         for sink in sinks:
@@ -252,13 +254,28 @@ class Flow:
     def give(self, operator: StreamOperator, batch: pa.RecordBatch) -> None:
         """Pass rows that an operator gives to every operator linked to it; those that may not block take them one at a time.
 
-        One at a time, because all operators share DuckDB's connection. Raises: Stopped: the flow was stopped.
+        One at a time, because all operators share DuckDB's connection. An operator that may block takes its rows once this
+        thread has let go of the lock: the thread that makes room for them may need it. Raises: Stopped: the flow was stopped.
         """
         if self.stopped.is_set():
             raise Stopped
+        held: list[tuple[StreamOperator, pa.RecordBatch]] | None = getattr(self._held, "rows", None)
+        if held is not None:
+            self._give(operator, batch, held)
+            return
+        held = self._held.rows = []
+        try:
+            self._give(operator, batch, held)
+        finally:
+            self._held.rows = None
+        for taker, rows in held:
+            taker._take(self, rows)
+
+    def _give(self, operator: StreamOperator, batch: pa.RecordBatch, held: list[tuple[StreamOperator, pa.RecordBatch]]) -> None:
+        """Pass rows on; note in `held` those for operators that may block."""
         for taker in self._takers.get(operator, ()):
             if taker.WAITS:
-                taker._take(self, batch)  # without the lock: this may block, and must not keep other operators waiting
+                held.append((taker, batch))
                 continue
             with self._lock:
                 taker._take(self, batch)

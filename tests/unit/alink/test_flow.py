@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -176,3 +177,40 @@ def test_the_number_of_tasks_is_that_of_batches_too() -> None:
     assert current().parallelism == 3
     with pytest.raises(ConfigError, match="parallelism"):
         BatchOperator.setParallelism(0)
+
+
+class Room(StreamOperator):
+    """Takes rows only once its own thread has given some: as a job whose queue is full until what it wrote is taken."""
+
+    WAITS = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taking, self.given = threading.Event(), threading.Event()
+        self.made_room = False
+
+    def _compute(self, inputs: list[Any], dry: bool) -> Any:
+        return inputs[0]
+
+    def _start(self, flow: Flow) -> None:
+        def run() -> None:
+            self.taking.wait(60)
+            flow.give(self, pa.record_batch({"id": [7]}))
+            self.given.set()
+            flow.end(self)
+
+        flow.thread("room", run)
+
+    def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:
+        self.taking.set()
+        self.made_room = self.given.wait(10)
+
+    def _end(self, flow: Flow) -> None:
+        """Its own thread says when it ends."""
+
+
+def test_an_operator_that_waits_for_its_own_thread_keeps_nobody_from_the_lock() -> None:
+    room, sink = Room(), Sink()
+    stream((1, "a")).select("id").link(room).link(sink)
+    StreamOperator.execute()
+    assert room.made_room and sink.rows == [(7,)]
