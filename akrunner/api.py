@@ -17,7 +17,7 @@ from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import Prepared, prepare
 from akrunner.running.engines import check_observer
 from akrunner.running.inputs import lines_source, table_of
-from akrunner.running.outputs import committed
+from akrunner.running.outputs import run_into
 from akrunner.running.result import Result
 from akrunner.stream_job import StreamJob
 from akrunner.tables.opening import OutputSink, sink_to
@@ -111,5 +111,5 @@ def _run(
     else:
         # the output is no table by name: `prepare` makes sure that such an output has an output schema
         sink = FirstBatchSink(path, lambda columns: sink_to(path, columns, codec.write_examples, output_format, overwrite))
-    outcome = committed(sink, lambda: engine.run(job, prepared.table, sink, observer))
+    outcome = run_into(sink, lambda: engine.run(job, prepared.table, sink, observer))
     return Result(None, None if outcome.only_asked else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)

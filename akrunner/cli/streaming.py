@@ -19,7 +19,7 @@ from akrunner.cli import lines, show
 from akrunner.foreign import redacted, secrets
 from akrunner.io import formats
 from akrunner.io.sinks import LineWriter
-from akrunner.running.outputs import check_stream_apart, check_stream_output, committed, stream_sink
+from akrunner.running.outputs import check_stream_apart, check_stream_output, run_into, stream_sink
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _committed(job: akrunner.StreamJob, output: Output, screen: show.Screen) -> 
         return job
 
     try:
-        committed(sink, written)
+        run_into(sink, written)
     except BaseException:
         screen.note(
             f"{output.path} was not written: it comes when the stream has ended well, and {rows:,} rows were thrown away "

@@ -95,7 +95,7 @@ class Ended(Protocol):
 Job = TypeVar("Job", bound=Ended)
 
 
-def committed(sink: OutputSink | FirstBatchSink, run: Callable[[], Job]) -> Job:
+def run_into(sink: OutputSink | FirstBatchSink, run: Callable[[], Job]) -> Job:
     """Run a job that writes to a sink, and commit its output, or nothing if its script was only asked for its help.
 
     Returns: the return value of `run`, once the job has ended.

@@ -46,7 +46,7 @@ from akrunner.prepare.python import check_requirements, interpreter_for
 from akrunner.prepare.schemas import schema_of
 from akrunner.running.engines import check_observer
 from akrunner.running.inputs import lines_source, table_of
-from akrunner.running.outputs import committed
+from akrunner.running.outputs import run_into
 from akrunner.running.result import Result
 from akrunner.schema import Schema
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -79,7 +79,7 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     _check_replaces_nothing(given)
     with ours(SinkError, f"output: {given.output}"):
         sink = file_sink(os.fspath(given.output), schema, codec.write_examples, given.output_format, given.overwrite)
-    outcome = committed(sink, lambda: prepared.run(engine, sink, observer))
+    outcome = run_into(sink, lambda: prepared.run(engine, sink, observer))
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,9 @@ from akrunner.alink import (
     MemSourceBatchOp,
     MemSourceStreamOp,
     StreamOperator,
-    resetEnv,
 )
 from akrunner.alink.ak import write_ak
 from akrunner.errors import ConfigError, SinkError, SourceError
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
-
 
 ROWS = [(1, "x"), (2, "y"), (3, "x"), (4, None), (5, "x")]
 

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from akrunner.alink import BatchOperator, MemSourceBatchOp, MemSourceStreamOp, StreamOperator, resetEnv
+from akrunner.alink import BatchOperator, MemSourceBatchOp, MemSourceStreamOp, StreamOperator
 from akrunner.alink.environment import current
 from akrunner.alink.flow import Flow, SqlStreamOp, Stopped
 from akrunner.errors import ConfigError, ReadError
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
 
 
 class Sink(StreamOperator):

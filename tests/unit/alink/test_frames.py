@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from akrunner.alink import BatchOperator, StreamOperator, resetEnv
+from akrunner.alink import BatchOperator, StreamOperator
 from akrunner.alink.frames import collectToDataframes, dataframeToOperator
 from akrunner.errors import ConfigError
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
-
 
 FRAME = pd.DataFrame({"a": [1, 2], "s": ["x", None]})
 

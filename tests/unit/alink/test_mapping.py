@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -20,17 +19,9 @@ from akrunner.alink import (
     TypeConvertBatchOp,
     TypeConvertStreamOp,
     VectorToTensorBatchOp,
-    resetEnv,
 )
 from akrunner.alink.mapping import Change
 from akrunner.errors import ConfigError, DataError
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
 
 
 class Doubled(Change):

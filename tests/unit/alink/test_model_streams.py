@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +17,12 @@ from akrunner.alink import (
     ModelStreamFileSourceStreamOp,
     TFTableModelPredictStreamOp,
     model_streams,
-    resetEnv,
 )
 from akrunner.alink.model_streams import append, keep, model_of, table_of, watch_of
 from akrunner.errors import AkrunnerError, ConfigError, SinkError
 from akrunner.io.ak import AkWriter
 from akrunner.model import MODEL_SCHEMA, Model
 from akrunner.serving.watching import Watch, look
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
-
 
 TABLE = pa.table({"model_id": [0, 1, 2], "model_info": ["a", "b", "c"]}, schema=MODEL_SCHEMA)
 NOON = datetime.datetime(2026, 1, 31, 12)

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from akrunner.alink import BatchOperator, MemSourceBatchOp, MemSourceStreamOp, resetEnv
+from akrunner.alink import BatchOperator, MemSourceBatchOp, MemSourceStreamOp
 from akrunner.alink.environment import current
 from akrunner.alink.operator import JoinOp, SqlOp, UnionAllOp
 from akrunner.errors import ConfigError
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
 
 
 def table() -> BatchOperator:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +22,11 @@ from akrunner.alink import (
     TFTableModelPredictor,
     TFTableModelTrainer,
     ToTensor,
-    resetEnv,
 )
 from akrunner.alink.pipeline import Trainer
 from akrunner.alink.scripts import TFTableModelTrainBatchOp
 from akrunner.errors import ConfigError, ModelError
 from akrunner.model import Model
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
 
 
 def table() -> BatchOperator:

@@ -19,37 +19,15 @@ from akrunner.alink import (
     TFSavedModelPredictStreamOp,
     TFTableModelPredictStreamOp,
     prediction_streams,
-    resetEnv,
 )
 from akrunner.alink.ak import write_ak
 from akrunner.alink.environment import current
-from akrunner.alink.flow import Flow
 from akrunner.alink.keras import _LOGITS, KerasPlan
 from akrunner.alink.keras_models import KerasModel
 from akrunner.errors import ConfigError, ModelError
 from akrunner.model import Model
 from akrunner.serving.watching import Watch
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
-
-
-class Rows(StreamOperator):
-    """Keeps the rows that a stream gives it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[Any] = []
-
-    def _linked(self) -> None:
-        current().streams.append(self)
-
-    def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:
-        self.rows += zip(*(column.to_pylist() for column in batch.columns))
+from tests.unit.alink.rows import Rows
 
 
 class Job:

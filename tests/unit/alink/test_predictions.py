@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,18 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from akrunner.alink import MemSourceBatchOp, TFSavedModelPredictBatchOp, TFTableModelPredictBatchOp, predictions, resetEnv
+from akrunner.alink import MemSourceBatchOp, TFSavedModelPredictBatchOp, TFTableModelPredictBatchOp, predictions
 from akrunner.alink.environment import current
 from akrunner.alink.predictions import predict_arguments, predicted_schema
 from akrunner.errors import ConfigError
 from akrunner.model import Model
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
 
 
 def table() -> MemSourceBatchOp:

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from akrunner.alink import MemSourceBatchOp, MemSourceStreamOp, StreamOperator, resetEnv
+from akrunner.alink import MemSourceBatchOp, MemSourceStreamOp, StreamOperator
 from akrunner.alink import relational as r
-from akrunner.alink.environment import current
-from akrunner.alink.flow import Flow
 from akrunner.errors import ConfigError
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
-
-
-class Rows(StreamOperator):
-    """Keeps the rows that a stream gives it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[Any] = []
-
-    def _linked(self) -> None:
-        current().streams.append(self)
-
-    def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:
-        self.rows += zip(*(column.to_pylist() for column in batch.columns))
+from tests.unit.alink.rows import Rows
 
 
 def table(count: int = 6) -> MemSourceBatchOp:

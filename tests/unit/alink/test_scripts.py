@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,21 +17,12 @@ from akrunner.alink import (
     TensorFlowBatchOp,
     TF2TableModelTrainBatchOp,
     TFTableModelTrainBatchOp,
-    resetEnv,
     scripts,
 )
 from akrunner.alink.environment import current
 from akrunner.alink.scripts import ScriptJob, chosen, python_env, text_params, with_shapes
 from akrunner.errors import ConfigError
 from akrunner.model import MODEL_SCHEMA
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
-
 
 SCHEMA = pa.schema([("id", pa.int64())])
 

@@ -23,18 +23,10 @@ from akrunner.alink import (
     TextSourceBatchOp,
     TFRecordSinkBatchOp,
     TFRecordSourceBatchOp,
-    resetEnv,
     sources,
 )
 from akrunner.alink.sources import FlinkSourceBatchOp, TableSourceBatchOp
 from akrunner.errors import ConfigError, SourceError
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
 
 
 def table() -> BatchOperator:

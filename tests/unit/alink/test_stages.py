@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +25,11 @@ from akrunner.alink import (
     TFTableModelPredictStreamOp,
     ToTensor,
     VectorToTensor,
-    resetEnv,
     stages,
 )
 from akrunner.alink.keras_models import KerasModel
 from akrunner.errors import ConfigError
 from akrunner.model import Model
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
 
 
 def table() -> BatchOperator:

@@ -20,35 +20,13 @@ from akrunner.alink import (
     TensorFlow2StreamOp,
     TensorFlowStreamOp,
     ToTensorStreamOp,
-    resetEnv,
     streams,
 )
 from akrunner.alink.environment import current
-from akrunner.alink.flow import Flow
 from akrunner.alink.scripts import ScriptJob
 from akrunner.alink.streams import JobStreamOp
 from akrunner.errors import ConfigError, SinkError
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
-
-
-class Rows(StreamOperator):
-    """Keeps the rows that a stream gives it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[Any] = []
-
-    def _linked(self) -> None:
-        current().streams.append(self)
-
-    def _take(self, flow: Flow, batch: pa.RecordBatch) -> None:
-        self.rows += zip(*(column.to_pylist() for column in batch.columns))
+from tests.unit.alink.rows import Rows
 
 
 def flowed(operator: StreamOperator) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +33,10 @@ from akrunner.alink import (
     TextSourceBatchOp,
     TFRecordSinkBatchOp,
     TFRecordSourceBatchOp,
-    resetEnv,
     useLocalEnv,
     useRemoteEnv,
 )
 from akrunner.errors import ConfigError
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    resetEnv()
-    yield
-    resetEnv()
 
 
 def people() -> BatchOperator:

@@ -12,7 +12,7 @@ import pytest
 
 from akrunner.errors import ConfigError, JobError, SchemaError, SinkError, SourceError, WriteError
 from akrunner.running import outputs
-from akrunner.running.outputs import check_lines, check_stream_apart, check_stream_output, committed, stream_sink
+from akrunner.running.outputs import check_lines, check_stream_apart, check_stream_output, run_into, stream_sink
 
 WELL, HELP = types.SimpleNamespace(only_asked=False), types.SimpleNamespace(only_asked=True)
 
@@ -37,13 +37,13 @@ class Sink:
 
 def test_what_a_job_has_written_is_committed_when_it_has_ended_well() -> None:
     sink = Sink()
-    assert committed(sink, lambda: WELL) is WELL  # type: ignore[arg-type]
+    assert run_into(sink, lambda: WELL) is WELL  # type: ignore[arg-type]
     assert sink.did == ["commit"]
 
 
 def test_a_script_that_only_gave_its_help_has_written_nothing() -> None:
     sink = Sink()
-    assert committed(sink, lambda: HELP) is HELP  # type: ignore[arg-type]
+    assert run_into(sink, lambda: HELP) is HELP  # type: ignore[arg-type]
     assert sink.did == ["abort"]
 
 
@@ -55,7 +55,7 @@ def test_of_a_job_that_failed_nothing_is_kept(error: BaseException) -> None:
         raise error
 
     with pytest.raises(type(error)):
-        committed(sink, run)  # type: ignore[arg-type]
+        run_into(sink, run)  # type: ignore[arg-type]
     assert sink.did == ["abort"]
 
 
@@ -63,7 +63,7 @@ def test_of_a_job_that_failed_nothing_is_kept(error: BaseException) -> None:
 def test_what_cannot_be_stored_is_a_write_error_and_gone(error: BaseException) -> None:
     sink = Sink(error)
     with pytest.raises(WriteError, match="output: "):
-        committed(sink, lambda: WELL)  # type: ignore[arg-type]
+        run_into(sink, lambda: WELL)  # type: ignore[arg-type]
     assert sink.did == ["commit", "abort"]
 
 
