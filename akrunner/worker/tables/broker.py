@@ -404,6 +404,10 @@ class Broker(object):
             unclosed.append(writing)
             others = others or _lives(writing.process)
             self.close(number)
+        with self._changed:
+            # a writer whose slice was opened again is closed already; the host may still have rows of it to take
+            while any(writing.closing and not writing.done and writing.error is None for writing in self._writes.values()):
+                self._changed.wait()
         if others:
             # a thread or process that still writes gets an error now; without the wait, only that thread would know of the
             # lost rows

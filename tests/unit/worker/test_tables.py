@@ -321,6 +321,8 @@ class Host:
         self.rows, self.chunk = rows, chunk
         #: request of the last writer of a slice
         self.slices: dict[Any, int] = {}
+        #: requests that are not confirmed when the task closes them
+        self.slow: set[int] = set()
         self.broken: BaseException | None = None
         self._sent: dict[int, list[int]] = {}
         self._columns: dict[int, list[str]] = {}
@@ -370,7 +372,7 @@ class Host:
                 self._columns[number], self._rows_of[number] = body["columns"], body["stop"] - body["start"]
             elif frame.kind == frames.READ_MORE:
                 self._sent[number][2] += body["chunks"]
-            elif frame.kind == frames.CLOSE_TABLE and number not in self._sent:
+            elif frame.kind == frames.CLOSE_TABLE and number not in self._sent and number not in self.slow:
                 self.say(frames.TABLE_DONE, request=number, rows=body["rows"])
             if number in self._sent and frame.kind != frames.CLOSE_TABLE:
                 self._send(number)
@@ -663,6 +665,20 @@ def test_a_slice_that_is_opened_again(host: Host) -> None:
     host.broker.finish()
     assert [row["s"] for batch in host.written for row in batch.to_pylist()] == ["kept"]
     assert [body["request"] for kind, body in host.asked if kind == frames.CLOSE_TABLE] == [1, 3, 2]
+
+
+def test_the_end_waits_until_the_host_has_confirmed_a_writer_that_was_replaced(host: Host) -> None:
+    """A task may only say that it is done when the host has taken all its rows, also those that are dropped."""
+    host.slow.add(1)
+    TableWriter("out", 4).write((1, 1.0, "dropped"))
+    TableWriter("out", 4).close()
+    ended = threading.Thread(target=host.broker.finish)
+    ended.start()
+    ended.join(0.2)
+    assert ended.is_alive()
+    host.say(frames.TABLE_DONE, request=1, rows=0)
+    ended.join(10)
+    assert not ended.is_alive() and host.broken is None
 
 
 class _Interrupted(BaseException):
