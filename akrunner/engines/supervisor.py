@@ -12,6 +12,7 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from akrunner.cluster.failure import FailureKind
@@ -184,11 +185,14 @@ class Supervisor:
         self._run.warnings.append(action.what)
 
     def _await_exit(self, action: do.AwaitExit) -> on.Event:
-        ended = self._group.sessions[action.task].process.wait(_EXIT_WAIT)
+        process = self._group.sessions[action.task].process
+        ended = process.wait(_EXIT_WAIT)
         if ended is None:
             return on.Exited(action.task)
-        words = ended.words(out_of_memory=cgroups.killed() > self._oom_before)
-        return on.Exited(action.task, words, ended.code == 0, ended.time_ns)
+        if cgroups.killed() > self._oom_before:
+            # kept with the process: its result and its failure say the same as this event
+            ended = process.exit = replace(ended, out_of_memory=True)
+        return on.Exited(action.task, ended.words(), ended.code == 0, ended.time_ns)
 
     def _ask_stacks(self, action: do.AskStacks) -> on.Event:
         asked = [task for task in action.tasks if self._state.tasks[task].state not in _SILENT]

@@ -46,6 +46,7 @@ class Exit:
         cpu_seconds: user and system.
         time_ns: when its end was noticed, in nanoseconds since the epoch.
         lost: why it is not known how it ended, in words; "": it is known.
+        out_of_memory: whether the kernel's out-of-memory killer is known to have ended a process of this machine meanwhile.
     """
 
     code: int | None
@@ -54,20 +55,17 @@ class Exit:
     cpu_seconds: float
     time_ns: int
     lost: str = ""
+    out_of_memory: bool = False
 
-    def words(self, out_of_memory: bool = False) -> str:
-        """Say how the process ended: "exit code 3", "SIGSEGV (exit code 139): segmentation fault", ...
-
-        Args:
-            out_of_memory: whether the kernel's out-of-memory killer is known to have killed it.
-        """
+    def words(self) -> str:
+        """Say how the process ended: "exit code 3", "SIGSEGV (exit code 139): segmentation fault", ..."""
         if self.lost:
             return self.lost
         if self.signal is None:
             return f"exit code {self.code}"
         if self.signal == signal.SIGKILL:
             memory = psutil.virtual_memory().total
-            if out_of_memory:
+            if self.out_of_memory:
                 by = "killed by the kernel's out-of-memory killer"
             elif self.peak_rss > memory / 4:
                 by = "killed, likely out of memory"

@@ -219,6 +219,8 @@ def test_out_of_memory_kill(run: Run, script: Script, when: str) -> None:
             run(script(crash(when, event)))
         assert "out of memory" in str(caught.value) or "out-of-memory" in str(caught.value)
         assert "peak RSS" in str(caught.value) and "MiB" in str(caught.value)
+        # the failure's own words for the process are not others than those of the error
+        assert caught.value.failure.exit in str(caught.value)
     finally:
         if group:
             group.rmdir()

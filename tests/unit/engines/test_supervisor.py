@@ -224,6 +224,18 @@ def test_a_process_that_ended_without_a_word_is_told_with_how_it_ended(stage: St
     assert failed.value.kind is FailureKind.DIED
 
 
+def test_the_kernels_killer_is_named_by_the_error_and_by_the_failure(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = iter([0, 1])
+    monkeypatch.setattr("akrunner.engines.supervisor.cgroups.killed", lambda: next(killed))
+    stage.enters, stage.exit = [(EventKind.ENTERED, {}), (EventKind.ENDED, {})], Exit(None, 9, 0, 0.0, 5)
+    with pytest.raises(AttemptFailed) as failed:
+        stage.run()
+    failure = failed.value.error("", []).failure
+    assert failure is not None
+    assert "out-of-memory killer; peak" in failure.what and "from outside" not in failure.exit
+    assert failure.exit in failure.what
+
+
 def test_a_pipe_that_ended_before_its_process_did(stage: Stage) -> None:
     stage.enters, stage.exit = [(EventKind.ENTERED, {}), (EventKind.ENDED, {})], None
     with pytest.raises(AttemptFailed, match="closed its pipe to the host and ran on"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -54,7 +55,10 @@ def test_an_end_is_said_in_words(end: Exit, words: str) -> None:
 )  # fmt: skip
 def test_who_may_have_killed_it_is_said(peak: int, known: bool, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=16 * GIB))
-    assert ended(None, signal.SIGKILL, peak).words(known) == f"SIGKILL (exit code 137): {words}"
+    assert (
+        dataclasses.replace(ended(None, signal.SIGKILL, peak), out_of_memory=known).words()
+        == f"SIGKILL (exit code 137): {words}"
+    )
 
 
 def test_a_worker_inherits_all_but_what_would_change_its_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
