@@ -51,6 +51,30 @@ def test_an_option_is_declared_once() -> None:
     assert all(one.verbs or one.commands for one in OPTIONS)
 
 
+def _read_by_hand(path: Path) -> set[str]:
+    """Names that a module reads, or mentions as text, outside of what scripts/gen-options writes."""
+    written = re.compile("# options: written by scripts/gen-options\n.*?# end of what scripts/gen-options writes\n", re.DOTALL)
+    read = set()
+    for node in ast.walk(ast.parse(written.sub("\n", path.read_text()))):
+        if isinstance(node, ast.Attribute):
+            read.add(node.attr)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            read.add(node.id)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            read.add(node.value)
+    return read
+
+
+def test_every_option_is_used() -> None:
+    """One that is declared only would be accepted everywhere, and change nothing."""
+    package = ROOT / "akrunner"
+    files = [
+        path for path in package.rglob("*.py") if path.parent.name != "options" and path.name not in ("verbs.py", "flink.py")
+    ]
+    read = set().union(*map(_read_by_hand, files))
+    assert not [one.name for one in OPTIONS if one.name not in read]
+
+
 #: modules of the commands whose options come from the table
 _COMMANDS = ("running", "streaming", "predicting", "pai", "pack", "warm", "doctor", "replaying")
 
