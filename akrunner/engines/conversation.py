@@ -25,7 +25,7 @@ from akrunner.engines import crossing
 from akrunner.engines.tables import JobTables, SlicePart
 from akrunner.errors import AkrunnerError, ConfigError, DataError, ProtocolError, ReadError, WriteError
 from akrunner.foreign import underway
-from akrunner.io.partition import rechunk
+from akrunner.io.partitioner import rechunk
 from akrunner.spec import TaskSpec
 from akrunner.tables.store import Reading
 from akrunner.wire import frames, messages

@@ -20,7 +20,7 @@ from akrunner import codec
 from akrunner.engines.base import RowSource, StoppableSource
 from akrunner.errors import JobCancelledError, ReadError
 from akrunner.foreign import underway
-from akrunner.io.partition import Partitioner, rechunk
+from akrunner.io.partitioner import Partitioner, rechunk
 from akrunner.io.splits import Splitter
 from akrunner.launch.session import TaskSession
 from akrunner.spec import JobSpec, TaskSpec

@@ -27,7 +27,7 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import ak_rows
 from akrunner.io.destinations import file_destination, folder_destination
-from akrunner.io.partition import rechunk
+from akrunner.io.partitioner import rechunk
 from akrunner.io.partitions import values_of
 from akrunner.io.sql import check_query
 from akrunner.io.table import TableSource

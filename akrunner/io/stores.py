@@ -164,7 +164,7 @@ def _probe(fs: Any, path: str) -> None:
         return
     bucket, key, _ = fs.split_path(path)
     begun = fs.call_s3("create_multipart_upload", Bucket=bucket, Key=key)
-    # a user who may begin an upload but not cancel it needs no error: the upload is empty; and a second attempt may find it
+    # a user who may begin an upload but not cancel it needs no error: the upload is empty; and a second try may find it
     # gone
     with contextlib.suppress(OSError):
         fs.abort_mpu(bucket, key, begun["UploadId"])
@@ -175,7 +175,7 @@ def _complete(fs: Any, path: str, stream: Any) -> None:
     try:
         stream.commit()
     except Exception:
-        # the store's answer may have been lost: then the second attempt finds no upload any more, but the file
+        # the store's answer may have been lost: then the second try finds no upload any more, but the file
         fs.invalidate_cache()
         try:
             there = fs.info(path).get("ETag", "").strip('"')

@@ -70,7 +70,7 @@ def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = F
         return target
     leftovers.register(partial)
     try:
-        for attempt in range(_TRIES):
+        for number in range(_TRIES):
             try:
                 _one_try(url, partial, blame, limits.downloading(redacted(url), blame, most, usual))
                 break
@@ -80,10 +80,10 @@ def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = F
                 if isinstance(e, urllib.error.HTTPError):
                     e.close()
                 final = is_final(e)
-                if final or attempt == _TRIES - 1:
+                if final or number == _TRIES - 1:
                     tries = "" if final else f" ({_TRIES} tries)"
                     raise blame.error(f"cannot download {url}: {in_words(e)}{tries}") from None
-                time.sleep(0.5 * 2**attempt)
+                time.sleep(0.5 * 2**number)
         with blame.ours(f"cannot keep {url} in {cache.shown()}"):
             os.replace(partial, cache.directory("downloads", os.path.basename(folder), name))
     finally:

@@ -170,7 +170,7 @@ class Fetcher:
         return data, why
 
     def _tried(self, url: str, size: int, ticket: int | None) -> tuple[bytes | None, str]:
-        for attempt in range(_TRIES):
+        for number in range(_TRIES):
             try:
                 data = self._with_room(url, size, ticket)
                 return (data, "") if data else (None, "it is empty")
@@ -182,9 +182,9 @@ class Fetcher:
                     e.close()
             if final or not worth:
                 return None, why if final else Unfetched(why)
-            if attempt < _TRIES - 1 and self._over.wait(_PAUSE * 2**attempt):
+            if number < _TRIES - 1 and self._over.wait(_PAUSE * 2**number):
                 break
-        return None, Unfetched(f"{why} ({attempt + 1} tries)")
+        return None, Unfetched(f"{why} ({number + 1} tries)")
 
     def take(self, size: int) -> None:
         """Accept the size that a server announces. Raises: _TooLarge: it is more than a file may have."""

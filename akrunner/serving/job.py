@@ -33,7 +33,7 @@ from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io.formats import check_format
-from akrunner.io.partition import rechunk
+from akrunner.io.partitioner import rechunk
 from akrunner.io.paths import check_apart
 from akrunner.io.sinks import MemorySink
 from akrunner.io.table import TableSource

@@ -153,7 +153,7 @@ class MaxComputeOutput:
         """
         session = self._session
         with self._told(f"cannot send block {number} ({rows.num_rows:,} rows)"):
-            for again in _attempts():
+            for again in _tries():
                 with again:
                     # the writer holds the block in memory, and sends it when it is closed
                     writer = session.open_arrow_writer(initial_block_id=number, buffer_size=1 << 40)
@@ -213,7 +213,7 @@ class MaxComputeOutput:
         if not blocks:
             return
         with self._told("cannot commit its rows; the table is as it was"):
-            for again in _attempts():
+            for again in _tries():
                 with again:
                     try:
                         self._session.commit(blocks)
@@ -265,8 +265,8 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
-class _Attempt:
-    """A context that suppresses errors after which another attempt may succeed.
+class _Try:
+    """A context that suppresses errors after which another try may succeed.
 
     Attributes:
         failed: whether it suppressed one.
@@ -284,12 +284,12 @@ class _Attempt:
         return self.failed
 
 
-def _attempts() -> Iterator[_Attempt]:
-    """Yield attempts until one succeeds or fails for good: `for again in _attempts(): with again: ...`."""
+def _tries() -> Iterator[_Try]:
+    """Yield tries until one succeeds or fails for good: `for again in _tries(): with again: ...`."""
     began = time.monotonic()
     for number in range(1, _TRIES + 1):
-        attempt = _Attempt(number == _TRIES or time.monotonic() - began > _PATIENCE)
-        yield attempt
-        if not attempt.failed:
+        one = _Try(number == _TRIES or time.monotonic() - began > _PATIENCE)
+        yield one
+        if not one.failed:
             return
         time.sleep(0.5 * 2**number)

@@ -183,7 +183,7 @@ class MaxComputeReading(Reading):
     def _tried(self, part: _Part, first: int, count: int, columns: list[str]) -> list[pa.RecordBatch]:
         began = time.monotonic()
         renewed = False
-        for attempt in range(1, _TRIES + 1):
+        for number in range(1, _TRIES + 1):
             session = part.session
             try:
                 return self._asked(session, first, count, columns)
@@ -194,9 +194,9 @@ class MaxComputeReading(Reading):
                     self._renew(part, session)
                     renewed = True
                     continue
-                if not worth_another(e) or attempt == _TRIES or time.monotonic() - began > _PATIENCE:
+                if not worth_another(e) or number == _TRIES or time.monotonic() - began > _PATIENCE:
                     raise
-            if self._pool.over.wait(0.5 * 2**attempt):
+            if self._pool.over.wait(0.5 * 2**number):
                 break
         raise SourceError(f"source: {self._name}: the reading was closed")
 

@@ -62,12 +62,12 @@ def test_what_is_worth_another_attempt(monkeypatch: Any) -> None:
     monkeypatch.setattr(maxcompute_output.time, "sleep", lambda seconds: None)
     tries = 0
     with pytest.raises(ConnectionResetError):
-        for again in maxcompute_output._attempts():
+        for again in maxcompute_output._tries():
             with again:
                 tries += 1
                 raise ConnectionResetError
     assert tries == maxcompute_output._TRIES
     with pytest.raises(ValueError):
-        for again in maxcompute_output._attempts():
+        for again in maxcompute_output._tries():
             with again:
                 raise ValueError

@@ -62,7 +62,7 @@ class Store:
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits between two attempts."""
+    """Nobody waits between two tries."""
     real = maxcompute_reading._Pool
 
     class Pool(real):  # type: ignore[valid-type, misc]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner import codec
-from akrunner.io.partition import rechunk
+from akrunner.io.partitioner import rechunk
 from akrunner.schema import Schema
 from akrunner.worker.column_rows import Columns
 from akrunner.worker.data import Evener, Examples

@@ -31,7 +31,7 @@ from akrunner.errors import DataError, ProtocolError, ReadError
 from akrunner.io import formats
 from akrunner.io.pairing import Fed, Pairing
 from akrunner.io.part_file import PartError, PartFile
-from akrunner.io.partition import rechunk
+from akrunner.io.partitioner import rechunk
 from akrunner.schema import Schema
 from akrunner.wire import frames
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from akrunner.io.partition import Partitioner, rechunk
+from akrunner.io.partitioner import Partitioner, rechunk
 
 
 @given(sizes=st.lists(st.integers(0, 50), max_size=12), parts=st.integers(1, 7), chunk=st.integers(1, 40))
