@@ -101,7 +101,9 @@ def selected(table: TableSource, select: str, seconds: float | None = None) -> T
         running[0].stop()
         table.stop()
 
-    return dataclasses.replace(table, schema=first.schema, open=opened_once(first.batches(), again), files=None, stop=stop)
+    # a query's rows are not those of any of the files
+    opened = opened_once(first.batches(), again)
+    return dataclasses.replace(table, schema=first.schema, open=opened, files=None, each=None, stop=stop)
 
 
 def _as_written(error: SourceError, select: str) -> SourceError:
