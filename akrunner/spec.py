@@ -416,9 +416,7 @@ class JobSpec:
         if self.mode == "stream" and self.split is not None:
             raise ConfigError("split: a stream's rows come once and one after the other; its script takes them apart itself")
         if self.mode == "stream" and self.cluster.coordinator:
-            raise ConfigError(
-                "coordinator: workers read their rows from files, which a stream has not; use mode batch or train"
-            )
+            raise ConfigError("coordinator: workers read their rows from files, which a stream has not; use run or train")
         if self.bind_host in ("0.0.0.0", "::", "") and self.advertised_host is None:
             raise ConfigError(f"bind_host={self.bind_host!r} is every address: name the one others reach with advertised_host=")
 

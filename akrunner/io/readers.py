@@ -175,7 +175,10 @@ def _unchanged(path: str, before: os.stat_result, batches: Iterator[pa.RecordBat
         return
     same = (after.st_ino, after.st_dev) == (before.st_ino, before.st_dev)
     if same and (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-        raise SourceError(f"source: {path} was changed while it was read; give a copy of it, or mode stream with follow=")
+        raise SourceError(
+            f"source: {path} was changed while it was read; give a copy of it, or read it as it grows: "
+            "akrunner.stream(..., follow=True) (akrunner stream --follow)"
+        )
 
 
 def scan(dataset: Any, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:

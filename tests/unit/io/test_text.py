@@ -228,7 +228,7 @@ def test_a_file_that_is_changed_while_it_is_read(tmp_path: Path, monkeypatch: py
     batches = open_source(path, read_examples=read_examples).batches()
     next(batches)
     path.write_text("a\n1\n")
-    with pytest.raises(SourceError, match="was changed while it was read"):
+    with pytest.raises(SourceError, match=r"was changed while it was read; .*follow=True\) \(akrunner stream --follow\)$"):
         list(batches)
 
 

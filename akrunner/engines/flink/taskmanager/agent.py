@@ -11,7 +11,7 @@ pipes to the host.
     give     a tar           <-----------  files of the task: what a train job's chief has exported, what a replay needs
 
 Uses the standard library, what PyFlink brings (gRPC and protobuf), and Flink's own Python interpreter. Of akrunner's host
-half it imports only process, guard, ports and archives. No thread dies silently: the host is told its traceback, and the
+half it imports only what needs no more than these. No thread dies silently: the host is told its traceback, and the
 job fails with it.
 """
 
