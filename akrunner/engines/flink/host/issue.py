@@ -10,6 +10,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from akrunner.engines.flink.control import library
 from akrunner.engines.flink.keys import AGENTS, HOST, Keys, token
 from akrunner.errors import ConfigError
 
@@ -39,7 +40,9 @@ def check_libraries(tls: bool = True) -> None:
         ConfigError: a library is missing.
     """
     try:
-        for name in ("grpc", "google.protobuf", *(["cryptography"] if tls else [])):
+        # where gRPC is imported first decides whether it reports strangers on the terminal
+        library()
+        for name in ("google.protobuf", *(["cryptography"] if tls else [])):
             importlib.import_module(name)
     except ImportError as e:
         raise ConfigError(f"{_NEEDED}: {e}") from None

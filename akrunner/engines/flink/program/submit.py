@@ -26,6 +26,8 @@ _CANCEL_SECONDS = 10.0
 _ENDED = ("FINISHED", "FAILED", "CANCELED")
 _TRUSTSTORE = "security.ssl.rest.truststore"
 _NO_SECRET = "akrunner"
+#: Python's first words of an error, with which Beam tells Java of it
+_TRACEBACK = "Traceback (most recent call last):"
 
 
 class Running:
@@ -246,8 +248,13 @@ def _unlinked(path: str) -> None:
 
 
 def words(error: BaseException) -> str:
-    """Return the message of a Java exception: that of the last cause, if there are causes."""
+    """Return the message of a Java exception: that of the last cause, if there are causes; if that is an error of Python's,
+    with its traceback, what the traceback ends with."""
     text = str(error)
+    trace = text.rpartition("Caused by: ")[2].partition("\n\tat ")[0].rpartition(_TRACEBACK)
+    raised = [line for line in trace[2].splitlines() if line and not line.startswith(" ")]
+    if trace[1] and raised:
+        return raised[0]
     causes = [found.strip() for found in re.findall(r"Caused by: (.*)", text)]
     # py4j puts first which of its calls it was
     lines = [line.strip() for line in text.splitlines() if line.strip()]

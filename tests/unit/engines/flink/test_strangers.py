@@ -350,7 +350,9 @@ def two_free_ports() -> int:
 
 def test_strangers_are_no_news_for_the_terminal() -> None:
     program = (
-        "import socket, os\nfrom akrunner.engines.flink.host.control_server import ControlServer\nfrom akrunner.engines.flink.host.issue import issued\n"
+        "import socket, os\nfrom akrunner.engines.flink.host.issue import check_libraries, issued\n"
+        "check_libraries()  # as the engine does before it loads the server\n"
+        "from akrunner.engines.flink.host.control_server import ControlServer\n"
         "hub = ControlServer('127.0.0.1', issued().host)\n"
         "with socket.create_connection(('127.0.0.1', hub.port)) as one:\n    one.sendall(b'GET / HTTP/1.1\\r\\n' * 20)\n"
         "    one.settimeout(20)\n    one.recv(100)\n"

@@ -60,6 +60,14 @@ def said(capfd: pytest.CaptureFixture[str]) -> Iterator[Said]:
     yield lambda: [json.loads(line) for line in capfd.readouterr().out.splitlines()]
 
 
+#: how Beam tells Java of an error of Python's
+TRACE = (
+    'Traceback (most recent call last):\n  File "f.py", line 1, in f\n    g()\n    ^^^\nOSError: refused\n\nThe above exception was '
+    'the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File "f.py", line 3, in f\n'
+    "a.LineError: no ü\nmore of it\n"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -69,6 +77,11 @@ def said(capfd: pytest.CaptureFixture[str]) -> Iterator[Said]:
         ("An error occurred while calling o1.x.\n: java.lang.Exception: no slots\n\tat X", "java.lang.Exception: no slots"),
         ("An error occurred\n: A\nCaused by: B\n\tat X\nCaused by: no ü  \n", "no ü"),
         ("first\nsecond", "first"),
+        (
+            f"An error occurred\n: A\nCaused by: B: Error received from SDK harness: {TRACE}\n\tat X\n\tat Y\n",
+            "a.LineError: no ü",
+        ),
+        (f"Caused by: B: {TRACE}\n\tat X\nCaused by: C\n\tat X", "C"),
     ],
 )
 def test_javas_words_are_those_of_the_last_cause(text: str, found: str) -> None:
