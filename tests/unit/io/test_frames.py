@@ -41,7 +41,10 @@ def test_a_selection_of_row_numbers_is_no_column() -> None:
 
 
 def test_an_index_that_is_no_numbering_is_a_column() -> None:
-    assert frames.from_pandas(pd.DataFrame({"v": [1, 2]}, index=["x", "y"])).to_pydict() == {"index": ["x", "y"], "v": [1, 2]}
+    assert frames.from_pandas(pd.DataFrame({"v": [1, 2]}, index=pd.Index(["x", "y"], dtype=object))).to_pydict() == {
+        "index": ["x", "y"],
+        "v": [1, 2],
+    }
     # the index of a frame without rows has no type
     assert frames.from_pandas(
         pd.DataFrame({"v": pd.Series([], dtype="int64")}, index=pd.Index([], dtype=object))

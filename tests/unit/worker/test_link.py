@@ -70,7 +70,7 @@ def test_half_of_it_is_an_error(ends: Any, tmp_path: Path, told: list[Any], spli
 
 def test_who_asks_for_tables_is_told_that_the_rows_broke_off(ends: Any, tmp_path: Path) -> None:
     """A script may ask while it is imported, and then no thread reads the pipe any more."""
-    link, host = ends
+    link, _host = ends
     link.tables = Broker(link.writer, str(tmp_path / "spools"))
     link.serve(str(tmp_path / "no" / "rows"))
     with pytest.raises(FileNotFoundError):

@@ -290,7 +290,9 @@ def test_each_job_has_subtasks_of_its_own(made: Callable[..., FlinkEngine]) -> N
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_a_client_goes_if_its_job_has_no_port(kept: bool, made: Callable[..., FlinkEngine], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_goes_if_its_job_has_no_port(
+    kept: bool, made: Callable[..., FlinkEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """But not one that is kept for the next job."""
 
     def taken(*given: Any) -> None:
