@@ -78,8 +78,8 @@ class TaskGroup:
             run.work.save_context(task, context)
             with _starting(task):
                 process = self._launcher.start(task)
-            log = LogPump(process.log_fd, run.work.log_path(task), self._onlooker.echo(task))
-            self.sessions[task] = TaskSession(task, process, log, context, self.events, self._conversing(task))
+                log = LogPump(process.log_fd, run.work.log_path(task), self._onlooker.echo(task))
+                self.sessions[task] = TaskSession(task, process, log, context, self.events, self._conversing(task))
         self.feeder.start()
 
     def _conversing(self, task: TaskSpec) -> Callable[[frames.FrameWriter], Conversation] | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
+from akrunner.tables.names import unquoted
 
 #: a URI ends at a blank, a quote, a comma, or a bracket that closes a JSON value
 _OSS = re.compile(r"oss://[^\s'\",;|\\)}\]]*", re.IGNORECASE)
@@ -34,7 +35,7 @@ def from_file(text: str, name: str) -> list[str]:
         key = key.strip()
         if not sign or not _KEY.fullmatch(key):
             raise ConfigError(f"hyperParameters: line {number} of {name} must be key=value, not {redacted(line)[:60]!r}")
-        found.append(f"--{key.lstrip('-')}={_unquoted(value.strip())}")
+        found.append(f"--{key.lstrip('-')}={unquoted(value.strip())}")
     return found
 
 
@@ -67,7 +68,3 @@ def localised(flags: list[str], local: Callable[[str], str]) -> tuple[list[str],
         return path
 
     return [_OSS.sub(put, flag) for flag in flags], replaced
-
-
-def _unquoted(value: str) -> str:
-    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value

@@ -36,11 +36,17 @@ def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, follow
     if lines is None:
         raise ConfigError(f"input_format={shown(form)}: lines are read as {' or '.join(one.name for one in formats.LINES)}")
     check_stdin("source", STDIN if name == "-" else name, SourceError)
+    columns = schema_of(schema, "input_schema")
     try:
         fd = 0 if name == "-" else os.open(os.path.expanduser(name), os.O_RDONLY | os.O_CLOEXEC)
     except OSError as e:
         raise SourceError(f"source: {name}: {e.strerror}") from None
-    return open_text(fd, lines, schema_of(schema, "input_schema"), follow, "stdin" if name == "-" else name)
+    try:
+        return open_text(fd, lines, columns, follow, "stdin" if name == "-" else name)
+    except BaseException:
+        if fd != 0:
+            os.close(fd)
+        raise
 
 
 def table_of(source: Any, engine: Engine) -> Any:

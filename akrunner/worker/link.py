@@ -228,6 +228,9 @@ class Link(object):
                 host_is_gone()
             # the waiting thread raises it
             self._error = e
+            if self.tables is not None:
+                # a script that asks for tables while it is imported would wait for ever: no thread reads the pipe any more
+                self.tables.end("the rows from the host broke off: %s: %s" % (type(e).__name__, e))
             self._spooled.set()
             self._started.set()
             return

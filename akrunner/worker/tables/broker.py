@@ -103,6 +103,8 @@ class Broker(object):
         self._reads: Dict[int, _Spool] = {}
         self._writes: Dict[int, _Writing] = {}
         self._over = False
+        #: what those who ask are told when the task is over
+        self._why = "the task is over: tables are read and written until the script ends"
         #: whether the script has ended: no table may be opened for writing then
         self._ending = False
         self._buffer = memoryview(bytearray(_BUFFER))
@@ -240,6 +242,7 @@ class Broker(object):
             self._close_writing(writing)
             while not of.done:
                 self._raise(of)
+                self._check()
                 self._changed.wait()
 
     def _close_writing(self, number: int) -> None:
@@ -277,7 +280,7 @@ class Broker(object):
 
     def _check(self) -> None:
         if self._over:
-            raise TableError("the task is over: tables are read and written until the script ends")
+            raise TableError(self._why)
 
     def _raise(self, writing: _Writing) -> None:
         if writing.error is not None:
@@ -407,6 +410,7 @@ class Broker(object):
         with self._changed:
             # a writer whose slice was opened again is closed already; the host may still have rows of it to take
             while any(writing.closing and not writing.done and writing.error is None for writing in self._writes.values()):
+                self._check()
                 self._changed.wait()
         if others:
             # a thread or process that still writes gets an error now; without the wait, only that thread would know of the
@@ -432,10 +436,15 @@ class Broker(object):
             "and they are lost: wait for it (join) before the script ends" % (table, rows)
         )
 
-    def end(self) -> None:
-        """End all waiting: the task has failed, or is over."""
+    def end(self, why: Optional[str] = None) -> None:
+        """End all waiting: the task has failed, or is over.
+
+        Args:
+            why: what those who wait are told, if the host's answers have broken off; None if the task is over.
+        """
         with self._changed:
             self._over = True
+            self._why = why or self._why
             self._changed.notify_all()
 
 

@@ -303,3 +303,19 @@ def test_a_process_that_cannot_be_started_is_named(error: BaseException) -> None
     made.launcher.start = start
     with pytest.raises(StartError, match=r"^\[chief:0\] cannot be started: "):
         made.group.spawn({task: "127.0.0.1:1" for task in made.sessions}, 0)
+
+
+def test_a_task_whose_threads_cannot_be_started_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Group()
+    made.group.sessions.clear()
+    made.launcher.context = lambda task, config, attempt: {}
+    made.launcher.start = lambda task: types.SimpleNamespace(log_fd=-1)
+    work: Any = made.group._run.work
+    work.save_context, work.log_path = lambda task, context: None, lambda task: "/work/log"
+
+    def pump(*args: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(grouping, "LogPump", pump)
+    with pytest.raises(StartError, match=r"^\[chief:0\] cannot be started: "):
+        made.group.spawn({task: "127.0.0.1:1" for task in made.sessions}, 0)

@@ -40,6 +40,17 @@ def test_a_selection_of_row_numbers_is_no_column() -> None:
     assert frames.from_pandas(frame[frame.v % 2 == 1]).to_pydict() == {"v": [1, 3, 5, 7, 9]}
 
 
+def test_an_index_that_is_no_numbering_is_a_column() -> None:
+    assert frames.from_pandas(pd.DataFrame({"v": [1, 2]}, index=pd.Index(["x", "y"], dtype=object))).to_pydict() == {
+        "index": ["x", "y"],
+        "v": [1, 2],
+    }
+    # the index of a frame without rows has no type
+    assert frames.from_pandas(
+        pd.DataFrame({"v": pd.Series([], dtype="int64")}, index=pd.Index([], dtype=object))
+    ).column_names == ["v"]
+
+
 def test_categories_stay_a_dictionary_of_text_and_become_numbers_else() -> None:
     frame = pd.DataFrame({"s": pd.Categorical(["b", None, "b"]), "n": pd.Categorical([3, 1, 3])})
     table = frames.from_pandas(frame)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ConfigError, SchemaError, SourceError
+from akrunner.errors import AkrunnerError, ConfigError, SchemaError, SourceError
 from akrunner.running.inputs import lines_source, table_of
 from akrunner.spec import Capabilities
 
@@ -83,3 +83,11 @@ def test_a_table_of_pyflink_is_for_an_engine_that_reaches_it() -> None:
     # of any other nobody asks what the engine can do
     for other in ("a.csv", {"a": [1]}, None, type("Table", (), {"__module__": "pyflinks.table"})()):
         assert table_of(other, types.SimpleNamespace()) is other  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("text", "schema"), [("a\n1\n", "a bigimt"), ("a,a\n1,2\n", None)], ids=["schema", "lines"])
+def test_a_file_that_cannot_be_followed_is_not_left_open(text: str, schema: str | None, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(AkrunnerError):
+        lines_source(str(tmp_path / "t.csv"), None, schema, True)
+    assert str(tmp_path / "t.csv") not in [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]

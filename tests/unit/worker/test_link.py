@@ -13,6 +13,8 @@ from akrunner.wire import frames
 from akrunner.wire.frames import WireError
 from akrunner.worker.link import Link
 from akrunner.worker.splits import ENDING
+from akrunner.worker.tables.broker import Broker
+from akrunner.worker.tables.errors import TableError
 
 END = {"rows": 3, "total_rows": 3, "shares": [3], "splits": [[1, 2]]}
 
@@ -64,3 +66,14 @@ def test_half_of_it_is_an_error(ends: Any, tmp_path: Path, told: list[Any], spli
     said(host, *told)
     with pytest.raises(WireError, match=words):
         link.spool(str(tmp_path / "rows"), split)
+
+
+def test_who_asks_for_tables_is_told_that_the_rows_broke_off(ends: Any, tmp_path: Path) -> None:
+    """A script may ask while it is imported, and then no thread reads the pipe any more."""
+    link, _host = ends
+    link.tables = Broker(link.writer, str(tmp_path / "spools"))
+    link.serve(str(tmp_path / "no" / "rows"))
+    with pytest.raises(FileNotFoundError):
+        link.wait_for_rows()
+    with pytest.raises(TableError, match="the rows from the host broke off: FileNotFoundError: "):
+        link.tables.look("t")

@@ -681,6 +681,32 @@ def test_the_end_waits_until_the_host_has_confirmed_a_writer_that_was_replaced(h
     assert not ended.is_alive() and host.broken is None
 
 
+@pytest.mark.parametrize("call", ["close", "finish"])
+def test_nobody_waits_for_the_host_when_its_answers_have_broken_off(host: Host, call: str) -> None:
+    host.slow.add(1)
+    writer = TableWriter("out", 4)
+    told: list[BaseException] = []
+    if call == "finish":
+        # its slice is opened again: it is closed, and the host has not confirmed that
+        TableWriter("out", 4).close()
+    waits: Any = {"close": writer.close, "finish": host.broker.finish}[call]
+
+    def waiting() -> None:
+        try:
+            waits()
+        except errors.TableError as e:
+            told.append(e)
+
+    thread = threading.Thread(target=waiting, daemon=True)
+    thread.start()
+    wait_for(host, frames.CLOSE_TABLE)
+    host.broker.end("the rows from the host broke off: OSError: the disk is full")
+    thread.join(10)
+    assert not thread.is_alive() and [str(one) for one in told] == [
+        "the rows from the host broke off: OSError: the disk is full"
+    ]
+
+
 class _Interrupted(BaseException):
     """As a signal's handler raises it."""
 

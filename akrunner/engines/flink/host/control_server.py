@@ -87,7 +87,9 @@ class ControlServer:
         try:
             self.acceptor = Acceptor(host, port + 1 if port else 0, keys, self._let_in, self._died)
         except OSError as e:
-            self._server.stop(None)
+            # only a server that was started lets go of its port
+            self._server.start()
+            self._server.stop(None).wait()
             raise _cannot_listen(host, port + 1 if port else 0, e) from None
         self.rows = self.acceptor.port
         self._server.start()

@@ -304,7 +304,13 @@ class FlinkEngine:
         if taken is None:
             client = self._live_client()
             order = {"python": self.python_executable, "options": self.options, "name": name}
-            taken = self._subtasks_of(client, count, order, self._address)
+            try:
+                taken = self._subtasks_of(client, count, order, self._address)
+            except BaseException:
+                # nobody else knows of a client that is not kept
+                if client is not self._client:
+                    client.close()
+                raise
         return taken
 
     def _subtasks_of(

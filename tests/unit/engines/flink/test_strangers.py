@@ -335,6 +335,9 @@ def test_ports_are_the_ones_that_were_asked_for() -> None:
     port = two_free_ports()
     with socket.create_server(("127.0.0.1", port + 1)), pytest.raises(ConfigError, match=f"port {port + 1} of"):
         ControlServer("127.0.0.1", issued().host, port)
+    with socket.create_server(("127.0.0.1", port)):
+        # the port is free again, not held until this process ends
+        pass
     with pytest.raises(ConfigError, match=r"host=, port= .* cannot listen on 192.0.2.1"):
         ControlServer("192.0.2.1", issued().host)
 

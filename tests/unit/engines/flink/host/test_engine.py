@@ -289,6 +289,23 @@ def test_each_job_has_subtasks_of_its_own(made: Callable[..., FlinkEngine]) -> N
     assert taken.closed and clients[0].closed
 
 
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_client_goes_if_its_job_has_no_port(
+    kept: bool, made: Callable[..., FlinkEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But not one that is kept for the next job."""
+
+    def taken(*given: Any) -> None:
+        raise ConfigError("cannot listen")
+
+    monkeypatch.setattr("akrunner.engines.flink.host.subtasks.Subtasks", taken)
+    engine = made()
+    engine._keeps = kept
+    with pytest.raises(ConfigError, match="cannot listen"):
+        engine.acquire(2, "akrunner s.py")
+    assert [client.closed for client in clients] == [not kept]
+
+
 def test_within_the_block_they_are_kept_if_they_are_enough(made: Callable[..., FlinkEngine]) -> None:
     with made(host="10.0.0.1") as engine:
         first: Any = engine.acquire(3, "one")

@@ -182,19 +182,31 @@ def test_another_version_of_flink_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         engine._check_version(Rest(master))
 
 
+@contextlib.contextmanager
+def watching(master: str, job: str) -> Iterator[Watch]:
+    """A watch that is closed, and whose thread has ended, when the block is left, also by an error."""
+    made = Watch(Address.of(master), lambda: job)
+    try:
+        yield made
+    finally:
+        made.close()
+        made._thread.join(30)
+        assert not made._thread.is_alive()
+
+
 def test_a_jobmanager_that_falls_silent_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("akrunner.engines.flink.host.watch._GONE_SECONDS", 0.3)
     monkeypatch.setattr("akrunner.engines.flink.host.watch._EVERY_SECONDS", 0.02)
-    with answering(saying(b'{"status": "RUNNING"}')) as master:
-        watch = Watch(Address.of(master), lambda: "a")
-        assert watch.asked() and watch.state == "RUNNING"
-        watch.check()
-    deadline = time.monotonic() + 60
-    with pytest.raises(JobManagerLostError, match=f"the JobManager at {master} is gone: .*Connection refused"):
-        while time.monotonic() < deadline:
+    with contextlib.ExitStack() as stack:
+        with answering(saying(b'{"status": "RUNNING"}')) as master:
+            watch = stack.enter_context(watching(master, "a"))
+            assert watch.asked() and watch.state == "RUNNING"
             watch.check()
-            time.sleep(0.02)
-    watch.close()
+        deadline = time.monotonic() + 60
+        with pytest.raises(JobManagerLostError, match=f"the JobManager at {master} is gone: .*Connection refused"):
+            while time.monotonic() < deadline:
+                watch.check()
+                time.sleep(0.02)
 
 
 def test_it_is_missed_within_15_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,26 +215,25 @@ def test_it_is_missed_within_15_seconds(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(watch_module, "time", SimpleNamespace(monotonic=lambda: now))
     # its thread never asks
     monkeypatch.setattr(watch_module, "_EVERY_SECONDS", 1000.0)
-    with answering(saying(b'{"status": "RUNNING"}')) as master:
-        watch = Watch(Address.of(master), lambda: "a")
-        assert watch.asked()
-    assert not watch.asked()
-    now = 108.1
-    watch.check()
-    assert not watch.asked()
-    now = 108.0
-    watch.check()
-    now = 108.1
-    with pytest.raises(JobManagerLostError, match="Connection refused"):
+    with contextlib.ExitStack() as stack:
+        with answering(saying(b'{"status": "RUNNING"}')) as master:
+            watch = stack.enter_context(watching(master, "a"))
+            assert watch.asked()
+        assert not watch.asked()
+        now = 108.1
         watch.check()
-    watch.close()
+        assert not watch.asked()
+        now = 108.0
+        watch.check()
+        now = 108.1
+        with pytest.raises(JobManagerLostError, match="Connection refused"):
+            watch.check()
     monkeypatch.undo()
     assert watch_module._GONE_SECONDS + watch_module._EVERY_SECONDS + watch_module._ASK_SECONDS <= 15
 
 
 def test_who_never_answered_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("akrunner.engines.flink.host.watch._GONE_SECONDS", 0.0)
-    watch = Watch(Address.of("127.0.0.1:1"), lambda: "")
-    assert watch.asked() and watch.asked() and watch.asked()
-    watch.check()
-    watch.close()
+    with watching("127.0.0.1:1", "") as watch:
+        assert watch.asked() and watch.asked() and watch.asked()
+        watch.check()

@@ -49,6 +49,10 @@ class Ends:
     def close(self) -> None:
         self.feed.close()
         self.submitter.close()
+        if not self._threads:
+            # nobody has taken them over
+            for fd in self._given:
+                os.close(fd)
         for thread in self._threads:
             thread.join(60)
             assert not thread.is_alive()
