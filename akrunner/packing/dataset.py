@@ -14,6 +14,7 @@ from akrunner.io import formats
 from akrunner.io.formats import arrow, parquet
 from akrunner.io.packed import DESCRIPTION
 from akrunner.io.seals import CHECKSUM
+from akrunner.packing import sealed
 from akrunner.schema import feature_kind, is_list
 from akrunner.wire.features import KINDS
 
@@ -146,22 +147,23 @@ def snippet(schema: pa.Schema, image: bool, split: str, form: str, webp: bool = 
 def read(folder: str) -> dict[str, Any] | None:
     """Read the `dataset.json` of a directory, without its checksum.
 
-    Returns: its content; None: there is no such file; {}: it is a directory, or its JSON is not an object.
+    Returns: its content; None: there is no such file; {}: it is no file, or its JSON is not an object.
     Raises: ValueError, RecursionError: it is damaged.
     """
+    path = os.path.join(folder, DESCRIPTION)
+    if sealed.is_no_file(path):
+        return {}
     try:
-        with open(os.path.join(folder, DESCRIPTION), encoding="utf-8") as stream:
+        with open(path, encoding="utf-8") as stream:
             found = json.load(stream)
     except FileNotFoundError:
         return None
-    except IsADirectoryError:
-        return {}
     return {name: value for name, value in found.items() if name != CHECKSUM} if isinstance(found, dict) else {}
 
 
 def write(folder: str, name: str, value: Any) -> None:
     """Write a JSON file completely or not at all."""
-    partial = os.path.join(folder, f".{name}.partial")
+    partial = sealed.cleared(os.path.join(folder, f".{name}.partial"))
     with open(partial, "w", encoding="utf-8") as stream:
         json.dump(value, stream, indent=1, ensure_ascii=False)
         stream.write("\n")

@@ -56,15 +56,16 @@ def run_pack(asked: PackArguments) -> Packed:
 
     meter = Meter(tell if progress is not None else None)
     meter.starts("listing")
-    with _of_output(state, SinkError):
-        if not overwrite:
-            state.check_files(asked.verify)
-        earlier = _earlier(state) if not overwrite else None
-    given = given_of(asked, settings, earlier)
-    _check(asked, given, settings, state)
-    whole = _dry if dry_run else _packed
-    with _short(), _of_output(state, WriteError):
-        found = whole(given, settings, state, overwrite, meter)
+    with _short():
+        with _of_output(state, SinkError):
+            if not overwrite:
+                state.check_files(asked.verify)
+            earlier = _earlier(state) if not overwrite else None
+        given = given_of(asked, settings, earlier)
+        _check(asked, given, settings, state)
+        whole = _dry if dry_run else _packed
+        with _of_output(state, WriteError):
+            found = whole(given, settings, state, overwrite, meter)
     return dataclasses.replace(found, seconds=time.monotonic() - began, dry_run=dry_run)
 
 
@@ -92,7 +93,7 @@ def _short() -> Iterator[None]:
     """If memory, threads or open files run out, raise a JobError that says which options need less; pass on other errors."""
     try:
         yield
-    except (AkrunnerError, MemoryError, RuntimeError, OSError) as e:
+    except (AkrunnerError, MemoryError, RuntimeError, OSError, pa.ArrowException) as e:
         if not shortage(e):
             raise
         what = str(e) if isinstance(e, AkrunnerError) else in_words(e)

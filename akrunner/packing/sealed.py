@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zlib
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ def write(folder: str, name: str, value: dict[str, Any], public: bool = False) -
 
     Args: value: the content, not empty; public: whether other users may read it, too.
     """
-    partial = os.path.join(folder, f".{name}.partial")
+    partial = cleared(os.path.join(folder, f".{name}.partial"))
     with open(partial, "w", encoding="utf-8") if public else private_file(partial, encoding="utf-8") as stream:
         stream.write(seals.sealed(value))
         stream.flush()
@@ -35,12 +36,26 @@ def write(folder: str, name: str, value: dict[str, Any], public: bool = False) -
     os.replace(partial, os.path.join(folder, name))
 
 
+def cleared(partial: str) -> str:
+    """Remove what is at the path of a partial file, and return the path. A link there would have another file overwritten."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(partial)
+    return partial
+
+
+def is_no_file(path: str) -> bool:
+    """Whether something other than a file is at a path: a directory, or a pipe, which nobody may ever write to."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
 def read(path: str) -> dict[str, Any] | None:
     """Return the content of a file, without its checksum; None: there is no such file, or it is not as it was written."""
+    if is_no_file(path):
+        return None
     try:
         with open(path, encoding="utf-8", newline="") as stream:
             return seals.unsealed(stream.read())
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from akrunner.checks import holds_no_files, is_within
+from akrunner.checks import holds_no_files, is_within, kind_in_words
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.packed import DESCRIPTION, MADE_BY, STATE, VERSION
@@ -123,16 +123,17 @@ class State:
         return about
 
     def _check_own(self) -> None:
-        """Raise a SinkError if there is a directory at the path of a file that a run writes again if it is missing."""
+        """Raise a SinkError if a directory, a pipe or the like is at the path of a file that a run writes again if missing."""
         for folder, name in (
             (self.path, DESCRIPTION),
             (self.path, dataset.LABELS),
             (self._state, DESCRIPTION),
             (self._state, LOCK),
         ):
-            if os.path.isdir(path := os.path.join(folder, name)):
+            if sealed.is_no_file(path := os.path.join(folder, name)):
+                what = kind_in_words(os.stat(path).st_mode)
                 raise SinkError(
-                    f"output: {path} is damaged: it is a directory; bring the file back, or remove this: pack writes it again"
+                    f"output: {path} is damaged: it is {what}; bring the file back, or remove this: pack writes it again"
                 )
 
     def _described(self) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
@@ -351,10 +352,12 @@ class State:
     @staticmethod
     def _read(path: str) -> Any:
         """Return the content of a JSON file; None: it does not exist, or is damaged."""
+        if sealed.is_no_file(path):
+            return None
         try:
             with open(path, encoding="utf-8") as stream:
                 return json.load(stream)
-        except (FileNotFoundError, IsADirectoryError, ValueError, RecursionError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return None
 
     # -- what counts
@@ -413,6 +416,8 @@ class State:
         if not os.path.lexists(index):
             # parts of tables that are not read from files have no index
             return "" if "table" in plan and not plan.get("indexed") else f"{index} is gone"
+        if sealed.is_no_file(index):
+            return f"{index} is damaged"
         try:
             # the checksum is enough: an index that is as it was written is complete
             return "" if plan.get(_SUM) == sealed.sum_of(index) else f"{index} is damaged"
@@ -487,12 +492,14 @@ class State:
         return max([-1, *(int(one) for one in numbers if one.isdecimal())]) + 1
 
     def _tidy(self) -> None:
-        """Remove files that counted before everything was packed anew.
+        """Remove files that counted before everything was packed anew, and what parts that count needed to be finished.
 
-        The run that did so removes them itself, unless it is killed before; then the next run does.
+        The run that published a part removes them itself, unless it is killed before; then the next run does.
         """
         for part in self.parts():
             self._remove(self.plan(part).get("removes", ()))
+            with contextlib.suppress(OSError):
+                self._clear_published(part)
 
     def _remove(self, names: Iterable[str]) -> None:
         for name in set(names) - self.listed():
@@ -534,9 +541,14 @@ class State:
                 for number in self._numbers():
                     if number not in self.parts():
                         shutil.rmtree(self.folder(number), ignore_errors=True)
-            for name in os.listdir(self.folder(part)):
-                if name not in (PLAN, INDEX):
-                    shutil.rmtree(path) if os.path.isdir(path := os.path.join(self.folder(part), name)) else os.remove(path)
+            self._clear_published(part)
+
+    def _clear_published(self, part: int) -> None:
+        """Remove the records of a part's shards, and everything else that no later run needs."""
+        folder = self.folder(part)
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            if name not in (PLAN, INDEX):
+                shutil.rmtree(path) if os.path.isdir(path := os.path.join(folder, name)) else os.remove(path)
 
 
 def _harm(path: str) -> str:

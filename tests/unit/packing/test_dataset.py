@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -105,4 +106,7 @@ def test_what_is_no_description_is_told_from_none(tmp_path: Path) -> None:
         dataset.read(str(tmp_path))
     path.unlink()
     path.mkdir()
+    assert dataset.read(str(tmp_path)) == {}
+    path.rmdir()
+    os.mkfifo(path)
     assert dataset.read(str(tmp_path)) == {}

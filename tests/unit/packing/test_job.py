@@ -6,10 +6,11 @@ import errno
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from akrunner.errors import AkrunnerError, ConfigError, JobError, ReadError, SinkError, WriteError
-from akrunner.packing import filejob, rowjob
+from akrunner.packing import filejob, job, rowjob
 from akrunner.packing.job import run_pack
 from akrunner.packing.progress import PackProgress
 from akrunner.packing.result import Packed
@@ -115,6 +116,10 @@ def test_the_output_lies_apart_from_the_input(texts: Path) -> None:
             RuntimeError("can't start new thread"),
             r"no more processes or threads .*threads=, shard_size= and memory= .* need less",
         ),
+        (
+            pa.ArrowException("Unknown error: Failed to launch worker thread: Resource temporarily unavailable"),
+            r"no more processes or threads .*threads=, shard_size= and memory= .* need less",
+        ),
     ],
 )
 def test_what_this_process_lacks_is_told_with_the_options_that_need_less(
@@ -127,6 +132,17 @@ def test_what_this_process_lacks_is_told_with_the_options_that_need_less(
     with pytest.raises(JobError, match=f"{words}\\. What was packed so far is kept") as caught:
         run(texts, tmp_path / "out")
     assert type(caught.value) is JobError and not (tmp_path / "out").exists()
+
+
+def test_what_this_process_lacks_while_it_lists_files_is_told_so_too(
+    texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(job, "given_of", fails)
+    with pytest.raises(JobError, match="not enough memory .*shard_size= and memory="):
+        run(texts, tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,40 @@ def test_a_directory_in_a_files_place_is_damage(tmp_path: Path, name: str) -> No
     assert pack(source, out, kind="files").total_rows == 3
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["dataset.json", "labels.json", ".pack/dataset.json", ".pack/lock", ".pack/0001/plan.json", ".pack/0001/index.arrow"],
+)
+def test_nobody_waits_for_a_pipe_in_a_files_place(tmp_path: Path, name: str) -> None:
+    source, out = files(tmp_path / "in", 3), tmp_path / "out"
+    pack(source, out, kind="files")
+    (out / name).unlink()
+    os.mkfifo(out / name)
+    with pytest.raises(SinkError, match=rf"{name} is damaged.*bring"):
+        pack(source, out, kind="files")
+
+
+@pytest.mark.parametrize("name", ["dataset.json", "labels.json"])
+def test_a_link_at_the_path_of_a_partial_file_leads_nowhere(tmp_path: Path, name: str) -> None:
+    source, out, other = files(tmp_path / "in", 3), tmp_path / "out", tmp_path / "other"
+    pack(source, out, kind="files")
+    other.write_text("kept")
+    (out / name).unlink()
+    (out / f".{name}.partial").symlink_to(other)
+    pack(source, out, kind="files")
+    assert other.read_text() == "kept" and (out / name).is_file() and not (out / name).is_symlink()
+
+
+def test_what_a_run_that_was_killed_while_it_published_left_is_removed(tmp_path: Path) -> None:
+    source, out = files(tmp_path / "in", 3), tmp_path / "out"
+    pack(source, out, kind="files")
+    part = out / ".pack" / "0001"
+    (part / "all-00000.tfrecord.json").write_text("{}")
+    (part / "buckets").mkdir()
+    assert pack(source, out, kind="files").rows == 0
+    assert sorted(path.name for path in part.iterdir()) == ["index.arrow", "plan.json"]
+
+
 @pytest.mark.parametrize("make", [files, table])
 @pytest.mark.parametrize("name", ["all-00000.arrow", "all-00000.arrow.json", "plan.json", "index.arrow"])
 def test_one_in_a_part_that_was_begun_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, make: Any) -> None:
