@@ -6,6 +6,7 @@ Outputs are committed when the job has succeeded (`JobTables.commit`); otherwise
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -216,6 +217,9 @@ class JobTables:
     def restart(self) -> None:
         """Forget what was written and which works were taken, because the job starts again."""
         with self._lock:
+            for part in self._slices.values():
+                # a thread of the attempt that failed may still have rows for it
+                part.drop()
             for _, output in self._open:
                 with underway(WriteError, f"table {output.name}"):
                     output.restart()
@@ -256,11 +260,12 @@ class JobTables:
 
     def close(self) -> None:
         """Close all tables. Every output that was not committed is as it was before the job."""
-        with self._lock:
+        with self._lock, contextlib.ExitStack() as every:
+            # each of them, also when closing another one fails
             for _, output in self._open:
-                output.abort()
+                every.callback(output.abort)
             for _, reading in self._readings:
-                reading.close()
+                every.callback(reading.close)
             self._open, self._readings = [], []
 
 

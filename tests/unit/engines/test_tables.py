@@ -252,6 +252,14 @@ def test_a_job_that_starts_again_has_written_and_read_nothing(tables: JobTables,
     assert len(store.outputs) == 1
 
 
+def test_rows_of_the_attempt_that_failed_are_not_in_the_next(tables: JobTables, store: Store) -> None:
+    _, late = tables.output(WRITTEN, CHIEF, 0, "1:a", 1)
+    late.write(TWO)
+    tables.restart()
+    late.write(TWO)
+    assert store.outputs[0].parts["slice:0"].rows == 2
+
+
 def test_rows_that_were_read_are_counted_by_table(tables: JobTables) -> None:
     for text, rows in ((f"{READ}?start=0&end=5", 5), (READ, 3), (f"{READ}/day=1", 2)):
         tables.has_read(TableName.parse(text), rows)
@@ -273,3 +281,18 @@ def test_what_is_closed_is_given_up_once(tables: JobTables, store: Store) -> Non
     tables.close()
     assert store.outputs[0].did == ["abort"] and store.readings[0].closed == 1
     assert not tables.has_outputs
+
+
+def test_all_are_closed_though_one_cannot_be(tables: JobTables, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables.reading(READ)
+    for number, name in enumerate((WRITTEN, BOTH)):
+        tables.output(name, CHIEF, 0, "1:a", number)
+
+    def fails() -> None:
+        raise WriteError("the store has gone")
+
+    for output in store.outputs:
+        monkeypatch.setattr(output, "abort", fails)
+    with pytest.raises(WriteError, match="the store has gone"):
+        tables.close()
+    assert store.readings[0].closed == 1
