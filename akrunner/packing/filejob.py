@@ -129,7 +129,10 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
         plan, about = _plan(given, new, settings, state, overwrite)
         warnings += _several(plan, about["labels"])
         files.save(state, part, new, plan, about)
-        rows += _finish(given, settings, state, part, meter, bad, earlier, plan.unfetched)
+        unfetched = plan.unfetched
+        # as long as the index, and saved by now
+        del plan
+        rows += _finish(given, settings, state, part, meter, bad, earlier, unfetched)
     elif part is None and earlier:
         raise leftout.refused(given.kind, [], earlier=earlier, packed=False)
     broken = [one for one in broken if not (asks and one.again)]
@@ -207,7 +210,7 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
         for shard in plan.shards:
             splits[shard["split"]] += int((~lost[plan.order[shard["first"] : shard["end"]]]).sum())
         shards += len(plan.shards)
-        size += int(plan.takes[~lost].sum())
+        size += int(plan.takes[~lost[plan.order]].sum())
     return Packed(
         state.path,
         given.kind,

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +62,7 @@ _SAMPLE = 32
 #: how many broken files end a run, which looks for no more then
 _ENOUGH = 1000
 I64 = NDArray[np.int64]
+_N = TypeVar("_N", bound=np.generic)
 #: kind -> the column that has a file's bytes
 CONTENT = {"images": "image", "texts": "text", "files": "data"}
 
@@ -110,7 +111,7 @@ class Plan:
         label: number of each row's class; -1: it has none [rows of the index].
         shards: the shards, as plan.json has them.
         dealt: how many rows of each class were dealt to splits, in this part and those before [classes].
-        takes: bytes of a shard that each row takes, about [rows of the index].
+        takes: bytes of a shard that each row takes, about, in the order in which rows are written [rows].
         several: number of rows whose file another row has, too.
         unlike: (name, numbers of classes) of each file whose rows have different classes.
         sampled: how many files were read to estimate sizes.
@@ -118,7 +119,7 @@ class Plan:
         unfetched: name -> why, of those sampled files that could not be fetched; the run does not try them again.
     """
 
-    order: I64
+    order: NDArray[np.int32]
     split: NDArray[np.uint8]
     label: NDArray[np.int32]
     shards: list[dict[str, Any]]
@@ -150,16 +151,16 @@ def planned(
     """
     table = index.table
     rows = len(index)
-    label = (numbered(table.column(CLASS), labels) if labels else np.full(rows, -1, np.int64)).astype(np.int32)
-    hashed = np.empty(rows, np.uint64)
+    label, hashed = np.full(rows, -1, np.int32), np.empty(rows, np.uint64)
     for first in range(0, rows, ROWS):
-        some = plain_names(table.column(NAME)[first : first + ROWS], index.base)
-        hashed[first : first + ROWS] = ranks.hashes_of(some.to_pylist(), settings.seed)
+        some = slice(first, first + ROWS)
+        if labels:
+            label[some] = numbered(table.column(CLASS)[some], labels)
+        hashed[some] = ranks.hashes_of(plain_names(table.column(NAME)[some], index.base).to_pylist(), settings.seed)
     # the same file may be listed twice
     released()
     firsts, same = _same(hashed)
     several = rows - len(firsts)
-    twice = [np.arange(rows)] if several else []
     # rows without a path are not packed, so they are not counted as a file that is named several times
     without = int(np.count_nonzero(truths(pc.equal(pc.binary_length(table.column(NAME)), 0))))
     dealt = np.array([*before, *([0] * (max(1, len(labels)) - len(before)))], np.int64)
@@ -169,30 +170,34 @@ def planned(
     else:
         fractions = settings.fractions_of(splits)
         if settings.split_by == "name":
-            split = ranks.none_without(hashes.by_name(hashed, fractions), hashed, np.maximum(label, 0), fractions, there)
+            split = np.empty(rows, np.uint8)
+            for first in range(0, rows, ROWS):
+                split[first : first + ROWS] = hashes.by_name(hashed[first : first + ROWS], fractions)
+            split = ranks.none_without(split, hashed, np.maximum(label, 0), fractions, there)
         else:
             split, dealt = ranks.stratified(hashed, np.maximum(label, 0), fractions, dealt)
         # rows of the same file go to the same split
-        split = split[firsts[same]] if several else split
+        split = _picked(split, _picked(firsts, same)) if several else split
     unlike = _unlike(table, label, same) if several and labels else []
+    # what is as long as the index is freed as soon as possible
     del firsts, same
-    order = np.lexsort((*twice, hashes.mixed(hashed, hashes.ORDER), split))
-    # these are as long as the index: free their memory
-    del twice, hashed
-    sizes, sampled, problems, unfetched = _sizes(index, order, settings, kind)
+    hashed = hashes.mixed(hashed, hashes.ORDER)
+    # rows of the same file stay in the order of the index
+    order = np.lexsort((hashed, split)).astype(np.int32)
+    del hashed
+    takes, sampled, problems, unfetched = _sizes(index, order, settings, kind)
+    takes += _AROUND
     shards: list[dict[str, Any]] = []
     counts = np.bincount(split, minlength=len(splits))
     at = 0
     for name, count in zip(splits, counts.tolist()):
         if not count:
             continue
-        cuts = ranks.cut_evenly(sizes[at : at + count] + _AROUND, settings.shard_size)
+        cuts = ranks.cut_evenly(takes[at : at + count], settings.shard_size)
         for i, (a, b) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist())):
             file = name_of(name, i) + ending(settings.form)
             shards.append({"split": name, "file": file, "first": at + a, "end": at + b})
         at += count
-    takes = np.empty(rows, np.int64)
-    takes[order] = sizes + _AROUND
     several = max(0, several - max(0, without - 1))
     return Plan(order, split, label, shards, dealt.tolist(), takes, several, unlike, sampled, problems, unfetched)
 
@@ -207,9 +212,19 @@ def _same(hashed: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int
     for first in range(1, len(order), ROWS):
         some = hashed[order[first - 1 : first + ROWS]]
         begins[first : first + ROWS] = some[1:] != some[:-1]
-    same = np.empty(len(order), np.int32)
-    same[order] = np.cumsum(begins, dtype=np.int32) - 1
+    same, numbers_ = np.empty(len(order), np.int32), np.cumsum(begins, dtype=np.int32)
+    numbers_ -= 1
+    for first in range(0, len(order), ROWS):
+        same[order[first : first + ROWS]] = numbers_[first : first + ROWS]
     return order[begins], same
+
+
+def _picked(values: NDArray[_N], places: NDArray[np.integer[Any]]) -> NDArray[_N]:
+    """Return `values[places]`, made in pieces: numpy first makes indices of 64 bits of all places."""
+    found = np.empty(len(places), values.dtype)
+    for first in range(0, len(places), ROWS):
+        found[first : first + ROWS] = values[places[first : first + ROWS]]
+    return found
 
 
 def _unlike(table: pa.Table, label: NDArray[np.int32], same: NDArray[np.int32]) -> list[tuple[bytes, list[int]]]:
@@ -218,9 +233,9 @@ def _unlike(table: pa.Table, label: NDArray[np.int32], same: NDArray[np.int32]) 
     Args: label: number of each row's class, -1: none [rows]; same: number of each row's file [rows].
     """
     # rows without a class or a path are left out: they are reported as broken
-    rows = np.flatnonzero((label >= 0) & truths(pc.greater(pc.binary_length(table.column(NAME)), 0)))
-    rows = rows[np.lexsort((label[rows], same[rows]))]
-    file, number = same[rows], label[rows]
+    rows = np.flatnonzero((label >= 0) & truths(pc.greater(pc.binary_length(table.column(NAME)), 0))).astype(np.int32)
+    rows = _picked(rows, np.lexsort((_picked(label, rows), _picked(same, rows))))
+    file, number = _picked(same, rows), _picked(label, rows)
     changes = np.flatnonzero((file[1:] == file[:-1]) & (number[1:] != number[:-1])) + 1
     found: dict[int, tuple[int, list[int]]] = {}
     for at in changes.tolist():
@@ -229,7 +244,7 @@ def _unlike(table: pa.Table, label: NDArray[np.int32], same: NDArray[np.int32]) 
 
 
 def _sizes(
-    index: Index, order: I64, settings: Settings, kind: str
+    index: Index, order: NDArray[np.int32], settings: Settings, kind: str
 ) -> tuple[I64, int, dict[int, tuple[str, str]], dict[bytes, str]]:
     """Return the sizes of the packed files; if some are not known, read a few files and estimate the others.
 
@@ -237,7 +252,7 @@ def _sizes(
         (bytes of each packed file, in the order in which files are written [rows], how many files were read,
         row -> (path, why) of files read that cannot be packed, name -> why of those that could not be fetched).
     """
-    sizes = numbers(index.table.column(SIZE))[order]
+    sizes = _picked(numbers(index.table.column(SIZE)), order)
     if (sizes >= 0).all() and not (kind == "images" and settings.resize):
         return sizes, 0, {}, {}
     sample = order[:_SAMPLE]
@@ -296,12 +311,7 @@ def save(state: State, part: int, index: Index, plan: Plan, about: dict[str, Any
         schema = index.table.schema.append(pa.field(SPLIT, pa.uint8())).append(pa.field(LABEL, pa.int64()))
         with private_file(os.path.join(folder, INDEX), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
             for first in range(0, len(plan.order), ROWS):
-                some = slice(first, first + ROWS)
-                batch = index.rows(plan.order[some]).combine_chunks()
-                batch = batch.append_column(SPLIT, array_of(plan.split[plan.order[some]])).append_column(
-                    LABEL, array_of(plan.label[plan.order[some]])
-                )
-                writer.write_table(batch.cast(schema))
+                writer.write_table(_rows(index, plan, plan.order[first : first + ROWS]).cast(schema))
                 released()
         state.save(
             part,
@@ -314,6 +324,12 @@ def save(state: State, part: int, index: Index, plan: Plan, about: dict[str, Any
                 "rows": len(plan.order),
             },
         )
+
+
+def _rows(index: Index, plan: Plan, places: NDArray[np.int32]) -> pa.Table:
+    """Return some rows of an index, with the split and the class of each."""
+    rows = index.rows(places).append_column(SPLIT, array_of(plan.split[places]))
+    return rows.append_column(LABEL, array_of(plan.label[places]))
 
 
 @dataclass
@@ -434,15 +450,13 @@ class FilePacker:
     def _asked(self, shards: list[dict[str, Any]]) -> Iterator[tuple[tuple[int, int], list[bytes], list[int]]]:
         """Give the batches to read: (key, names, sizes); no batch has files of two shards."""
         for shard in shards:
-            sizes = numbers(self._index.column(SIZE)[shard["first"] : shard["end"]])
-            ends = np.cumsum(np.where(sizes < 0, _BATCH_BYTES // 64, sizes))
-            at = 0
-            while at < len(sizes):
-                before = ends[at - 1] if at else 0
-                end = int(np.clip(np.searchsorted(ends, before + _BATCH_BYTES, side="right"), at + 1, at + _BATCH_ROWS))
-                names = self._index.column(NAME)[shard["first"] + at : shard["first"] + end].to_pylist()
-                yield (shard["first"] + at, shard["first"] + end), names, sizes[at:end].tolist()
-                at = end
+            at = shard["first"]
+            while at < shard["end"]:
+                sizes = numbers(self._index.column(SIZE)[at : min(at + _BATCH_ROWS, shard["end"])])
+                ends = np.cumsum(np.where(sizes < 0, _BATCH_BYTES // 64, sizes))
+                count = max(1, int(np.searchsorted(ends, _BATCH_BYTES, side="right")))
+                yield (at, at + count), self._index.column(NAME)[at : at + count].to_pylist(), sizes[:count].tolist()
+                at += count
 
     def _write(self, shard: dict[str, Any], batches: Iterator[Batch], writer: ThreadPoolExecutor) -> tuple[ShardFile, Tally]:
         """Write the rows of a shard. Returns: (its file, which `_close` gives its name; what is in it)."""

@@ -45,6 +45,8 @@ LABELS = ("label", "labels", "class", "class_name", "category")
 _LOOKED, _MOST = 1000, 0.9
 #: how many values are looked up on the disk
 _TRIED = 20
+#: how many rows of a list are looked at together
+_AT_ONCE = 16384
 I64 = NDArray[np.int64]
 
 
@@ -217,10 +219,12 @@ def index_of(
     try:
         with ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack") as pool:
             for batch in table.batches():
-                if batch.num_rows:
-                    check_values(batch.select([field.name for field in others]), form, rows, table.name)
-                    spilled.add(_batch(batch, rows, paths, label, others, prefix, directory, fd, pool))
-                    rows += batch.num_rows
+                check_values(batch.select([field.name for field in others]), form, rows, table.name)
+                # a batch of a large list has some hundred thousand rows, and each takes several Python objects here
+                for at in range(0, batch.num_rows, _AT_ONCE):
+                    some = batch.slice(at, _AT_ONCE)
+                    spilled.add(_batch(some, rows, paths, label, others, prefix, directory, fd, pool))
+                    rows += some.num_rows
             if not rows and empty:
                 none = pa.RecordBatch.from_pylist([], table.schema)
                 spilled.add(_batch(none, 0, paths, label, others, prefix, directory, fd, pool))

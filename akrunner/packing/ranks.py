@@ -23,6 +23,8 @@ I64 = NDArray[np.int64]
 
 #: denominators to which fractions are rounded; the second is used where the first is not exact
 _FINE, _FINER = 10_000, 1_000_000
+#: how many rows are counted at a time
+_AT_ONCE = 65536
 
 
 def hashes_of(names: Iterable[bytes], seed: int) -> U64:
@@ -55,15 +57,20 @@ def none_without(
         The changed splits [rows].
     """
     counts = before.copy()
-    for number, row in enumerate(counts):
-        row += np.bincount(classes[splits == number], minlength=len(row))
+    for at in range(0, len(splits), _AT_ONCE):
+        some = slice(at, at + _AT_ONCE)
+        for number, row in enumerate(counts):
+            row += np.bincount(classes[some][splits[some] == number], minlength=len(row))
     few = (counts == 0).any(axis=0) & (counts.sum(axis=0) >= len(counts))
-    rows = np.flatnonzero(few[classes])
+    pieces = [np.flatnonzero(few[classes[at : at + _AT_ONCE]]).astype(np.int32) + at for at in range(0, len(splits), _AT_ONCE)]
+    rows = np.concatenate([np.zeros(0, np.int32), *pieces])
+    del pieces
     rows = rows[np.argsort(classes[rows], kind="stable")]
+    ordered = classes[rows]
     found = splits.copy()
     ends = np.cumsum(fractions)
     for number in np.flatnonzero(few).tolist():
-        first, end = np.searchsorted(classes[rows], [number, number + 1]).tolist()
+        first, end = np.searchsorted(ordered, [number, number + 1]).tolist()
         some = rows[first:end]
         place = places(hashes[some])
         for split in np.flatnonzero(counts[:, number] == 0).tolist():
@@ -127,7 +134,9 @@ def cut_evenly(sizes: I64, wanted: int) -> I64:
     shards = max(1, min(rows, round(total / wanted)))
     goals = np.arange(1, shards) * (total / shards)
     # cut at the row's end that is nearer to the goal, but never make a shard without a row
-    cuts = np.searchsorted(ends - sizes / 2, goals, side="left")
+    middles = sizes / -2
+    middles += ends
+    cuts = np.searchsorted(middles, goals, side="left")
     cuts = np.maximum(cuts, np.arange(1, shards))
     cuts = np.minimum(cuts, rows - np.arange(shards - 1, 0, -1))
     cuts = np.maximum.accumulate(cuts) if shards > 1 else cuts

@@ -89,10 +89,13 @@ def unpack(payload: Any, names: Optional[Collection[str]] = None, rows: Optional
         raise WireError("a frame of %d rows holds columns of %d" % (rows, header["rows"]))
     data = view[base:]
     out = [(column, _buffers(column, header["rows"], data)) for column in columns]
-    found = {column["name"] for column in columns}
-    if len(found) != len(columns) or (names is not None and found != set(names)):
-        said = sorted(found if names is None else found ^ set(names)) or ["one of them twice"]
-        raise WireError("it has other columns than it should: %s" % ", ".join(map(repr, said[:5])))
+    found = set()
+    for column in columns:
+        if column["name"] in found:
+            raise WireError("it has column %.100r twice" % column["name"])
+        found.add(column["name"])
+    if names is not None and found != set(names):
+        raise WireError("it has other columns than it should: %s" % ", ".join(map(repr, sorted(found ^ set(names))[:5])))
     return header["rows"], out
 
 
@@ -120,9 +123,12 @@ def _buffers(column: Any, rows: int, data: memoryview) -> List[memoryview]:
     count = 1
     for size in shape[:1] if ragged else shape:
         count *= size
-    nulls = column.get("nulls", False)
-    if nulls not in (True, False):
+    nulls, untyped = column.get("nulls", False), column.get("untyped", False)
+    # by type, as 1 and 1.0 are equal to True
+    if type(nulls) is not bool:
         raise WireError("column %r does not say whether it has nulls" % name)
+    if type(untyped) is not bool:
+        raise WireError("column %r does not say whether it has a type" % name)
     sizes = _sizes(column, form, ragged, count, rows)
     views = _views(name, column.get("buffers"), data)
     if nulls:

@@ -124,8 +124,10 @@ def test_columns_that_are_missing_or_not_wanted_are_named(names: list[str], word
 @pytest.mark.parametrize("names", [None, ["a"]])
 def test_a_column_may_not_come_twice(names: list[str] | None) -> None:
     twice: list[Column] = [(described("a", "numbers", "int8", [1]), [b"x"])] * 2
-    with pytest.raises(WireError, match="other columns than it should"):
+    with pytest.raises(WireError, match="^it has column 'a' twice$"):
         layout.unpack(joined(1, twice), names)
+    with pytest.raises(WireError, match="^it has column 'a' twice$"):
+        layout.unpack(joined(1, [*twice, (described("b", "numbers", "int8", [1]), [b"x"])]), names)
 
 
 def test_the_most_rows_are_those_of_a_frame() -> None:
@@ -186,6 +188,14 @@ def test_a_column_with_nulls_says_of_each_row_whether_it_is_there(column: Column
     header, buffers = column
     with pytest.raises(WireError, match="has buffers of"):
         layout.unpack(joined(2, [(header, [*buffers[:-1], *valid])]))
+
+
+@pytest.mark.parametrize("value", [1, 0, 1.0, "true", None, [], {}])
+@pytest.mark.parametrize(("flag", "words"), [("nulls", "whether it has nulls"), ("untyped", "whether it has a type")])
+def test_what_is_true_or_false_is_said_by_nothing_else(flag: str, words: str, value: Any) -> None:
+    column = described("c", "numbers", "int8", [1], **{flag: value})
+    with pytest.raises(WireError, match=f"^column 'c' does not say {words}$"):
+        layout.unpack(joined(1, [(column, [b"x"] if flag == "untyped" else [b"x", b"\1"])]))
 
 
 @pytest.mark.parametrize(

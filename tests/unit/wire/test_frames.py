@@ -155,7 +155,7 @@ def test_columns() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"name": "b"}, "other columns than it should: 'a'"),
+        ({"name": "b"}, "it has column 'b' twice"),
         ({"name": None}, "has no name"),
         ({"name": "z"}, "other columns"),
         ({"form": "zip"}, "no known form"),
