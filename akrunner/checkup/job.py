@@ -95,7 +95,8 @@ def _none(given: str) -> str:
         said = f"{given} is no work directory of a job: it has no {_RECORD}"
     last = newest_failed()
     kept = "jobs keep theirs with --debug or --work-dir DIR" + (f"; the last that failed left {last}" if last else "")
-    return f"work_dir: {said}. {kept[0].upper()}{kept[1:]}"
+    # what is suggested is a question already
+    return f"work_dir: {said}{'' if said.endswith('?') else '.'} {kept[0].upper()}{kept[1:]}"
 
 
 def _read(path: str) -> dict[str, Any]:
