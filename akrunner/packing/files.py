@@ -110,7 +110,7 @@ class Plan:
         split: number of each row's split [rows of the index].
         label: number of each row's class; -1: it has none [rows of the index].
         shards: the shards, as plan.json has them.
-        dealt: how many rows of each class were dealt to splits, in this part and those before [classes].
+        dealt: how many files of each class were dealt to splits, in this part and those before [classes].
         takes: bytes of a shard that each row takes, about, in the order in which rows are written [rows].
         several: number of rows whose file another row has, too.
         unlike: (name, numbers of classes) of each file whose rows have different classes.
@@ -143,7 +143,7 @@ def planned(
         settings: the settings of the run.
         labels: names of the classes; empty: there are none.
         splits: names of the splits.
-        before: how many rows of each class earlier parts dealt [classes].
+        before: how many files of each class earlier parts dealt [classes].
         there: number of rows of earlier parts [splits, classes].
         name_of: (split, number of a new shard) -> its name without an ending.
         folder_of: number of the split that each file's folder says [rows]; None: folders are not splits.
@@ -174,10 +174,13 @@ def planned(
             for first in range(0, rows, ROWS):
                 split[first : first + ROWS] = hashes.by_name(hashed[first : first + ROWS], fractions)
             split = ranks.none_without(split, hashed, np.maximum(label, 0), fractions, there)
+            # rows of the same file go to the same split
+            split = _picked(split, _picked(firsts, same)) if several else split
         else:
-            split, dealt = ranks.stratified(hashed, np.maximum(label, 0), fractions, dealt)
-        # rows of the same file go to the same split
-        split = _picked(split, _picked(firsts, same)) if several else split
+            # files are dealt, not rows: of a file that is named twice, the second row would have another split's turn
+            classes = np.maximum(_picked(label, firsts), 0)
+            split, dealt = ranks.stratified(_picked(hashed, firsts), classes, fractions, dealt)
+            split = _picked(split, same)
     unlike = _unlike(table, label, same) if several and labels else []
     # what is as long as the index is freed as soon as possible
     del firsts, same

@@ -130,8 +130,11 @@ class State:
             (self._state, DESCRIPTION),
             (self._state, LOCK),
         ):
-            if sealed.is_no_file(path := os.path.join(folder, name)):
-                what = kind_in_words(os.stat(path).st_mode)
+            path = os.path.join(folder, name)
+            # a link in the lock's place would have a file made, or its mode changed, wherever it leads
+            linked = name == LOCK and os.path.islink(path)
+            if linked or sealed.is_no_file(path):
+                what = "a link" if linked else kind_in_words(os.stat(path).st_mode)
                 raise SinkError(
                     f"output: {path} is damaged: it is {what}; bring the file back, or remove this: pack writes it again"
                 )

@@ -169,6 +169,16 @@ def test_a_directory_in_a_files_place_is_damage(tmp_path: Path, name: str) -> No
     assert pack(source, out, kind="files").total_rows == 3
 
 
+def test_a_link_in_the_locks_place_is_damage(tmp_path: Path) -> None:
+    source, out = files(tmp_path / "in", 3), tmp_path / "out"
+    pack(source, out, kind="files")
+    (out / ".pack" / "lock").unlink()
+    (out / ".pack" / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SinkError, match="lock is damaged: it is a link; .*remove this"):
+        pack(source, out, kind="files")
+    assert not (tmp_path / "elsewhere").exists()
+
+
 @pytest.mark.parametrize(
     "name",
     ["dataset.json", "labels.json", ".pack/dataset.json", ".pack/lock", ".pack/0001/plan.json", ".pack/0001/index.arrow"],

@@ -745,3 +745,15 @@ def test_a_query_over_a_list_counts_in_a_later_run_too(tmp_path: Path) -> None:
         akrunner.pack(source / "list.csv", tmp_path / "out", **given)
     typed = {**given, "input_schema": "path string, zip string, keep bigint"}
     assert akrunner.pack(source / "list.csv", tmp_path / "out", **typed).rows == 1
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_exact_shares_are_those_of_files_also_if_a_list_names_them_several_times(tmp_path: Path, times: int) -> None:
+    source = _texts(tmp_path / "in", *(f"{i}.txt" for i in range(40)))
+    (source / "list.csv").write_text("\n".join(["path", *[f"{i}.txt" for _ in range(times) for i in range(40)], ""]))
+    given: Any = {"kind": "texts", "split": {"a": 0.5, "b": 0.25, "c": 0.25}, "split_by": "exact"}
+    assert akrunner.pack(source / "list.csv", tmp_path / "out", **given).splits == {
+        "a": 20 * times,
+        "b": 10 * times,
+        "c": 10 * times,
+    }
