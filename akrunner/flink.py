@@ -61,6 +61,7 @@ def run(
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
+    resume: bool = False,
     debug: bool = False,
     observer: Observer | None = None,
 ) -> Attached:
@@ -114,6 +115,8 @@ def run(
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
+        resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
+            `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
         observer: is told the progress.
     Returns:
@@ -155,6 +158,7 @@ def run(
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
+            resume=resume,
             debug=debug,
         ),
         observer=observer,

@@ -71,6 +71,7 @@ def run(
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
+    resume: bool = False,
     debug: bool = False,
     observer: Observer | None = None,
 ) -> Result:
@@ -149,6 +150,8 @@ def run(
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
+        resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
+            `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
         observer: is told the progress.
     Returns:
@@ -207,6 +210,7 @@ def run(
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
+            resume=resume,
             debug=debug,
         ),
         observer=observer,
@@ -263,6 +267,7 @@ def train(
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
+    resume: bool = False,
     debug: bool = False,
     observer: Observer | None = None,
 ) -> Result:
@@ -336,6 +341,8 @@ def train(
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
+        resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
+            `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
         observer: is told the progress.
     Returns:
@@ -391,6 +398,7 @@ def train(
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
+            resume=resume,
             debug=debug,
         ),
         model_out=model_out,
@@ -618,6 +626,7 @@ def plan(
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
+    resume: bool = False,
     debug: bool = False,
 ) -> Plan:
     """Look at a job as `run`, `train` or `stream` would, and start nothing of it: `print(akrunner.plan("train.py", "iris.csv", num_workers=2))`.
@@ -704,6 +713,8 @@ def plan(
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
+        resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
+            `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
     Returns:
         the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to
@@ -762,6 +773,7 @@ def plan(
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
+            resume=resume,
             debug=debug,
         ),
         verb=verb,

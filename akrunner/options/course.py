@@ -145,6 +145,17 @@ OPTIONS = (
         help="Directory for checkpoints, the same for every task.",
     ),
     Option(
+        "resume",
+        "bool",
+        PLACES,
+        "go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by `task_config.checkpoint()`; "
+        "where there is no save yet, the job begins with the first row.",
+        False,
+        verbs=BATCH,
+        needs={"run": ("checkpoint_dir",), "train": ("checkpoint_dir",)},
+        help="Go on from the saves of task_config.checkpoint() that an earlier job left in --checkpoint-dir.",
+    ),
+    Option(
         "debug",
         "bool",
         PLACES,
