@@ -141,7 +141,9 @@ def _table(uri: str, version: int | None = None) -> Any | None:
         if "://" not in uri and not os.path.isdir(os.path.join(uri, "_delta_log")):
             return None
         return DeltaTable(uri, version=version, storage_options=_options(uri) or None)
-    except TableNotFoundError:
+    except TableNotFoundError as e:
+        if "scheme" in str(e):
+            raise
         return None
 
 

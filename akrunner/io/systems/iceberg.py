@@ -23,7 +23,7 @@ from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io import lakehouse
 from akrunner.io.systems import lakes
-from akrunner.io.systems.base import TableSink, Url
+from akrunner.io.systems.base import TableSink, Url, slices
 from akrunner.io.table import TableSource
 from akrunner.io.unfinished import came_meanwhile
 
@@ -115,7 +115,7 @@ def of_table(table: Any, columns: Sequence[str] | None, shown: str, snapshot: in
     def batches() -> Iterator[pa.RecordBatch]:
         with ours(SourceError, what):
             for task in tasks:
-                for batch in _streamed(reads, task):
+                for batch in slices(_streamed(reads, task)):
                     arrays = [batch.column(field.name).cast(field.type) for field in schema]
                     yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 

@@ -14,9 +14,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from akrunner.codec import read_examples
 from akrunner.errors import AkrunnerError, ConfigError, SinkError, SourceError, WriteError
+from akrunner.io.sources import open_source
 from akrunner.io.systems import base, delta, is_system, names_table
 from akrunner.io.systems.delta import SYSTEM
+from akrunner.running.outputs import check_stream_apart
 from tests.guards import one_guard
 
 __all__ = ["one_guard"]
@@ -328,6 +331,20 @@ def test_the_server_of_a_store_is_that_of_other_outputs(monkeypatch: pytest.Monk
     assert delta._options("/b/t") == {}
 
 
+def test_a_scheme_that_the_library_does_not_know() -> None:
+    with pytest.raises(SinkError, match="output: cannot write delta.foo://b/t: Unknown scheme: foo"):
+        SYSTEM.output("delta+foo://b/t", X, False)
+
+
 def test_a_table_of_the_library(lake: Path) -> None:
     table = delta.of_table(deltalake.DeltaTable(lake, version=0), ["id"], "the table")
     assert sum(batch.num_rows for batch in table.batches()) == 4
+    opened = open_source(deltalake.DeltaTable(lake), read_examples=read_examples, select="SELECT max(id) AS m FROM input")
+    assert pa.Table.from_batches(opened.batches()).to_pylist() == [{"m": 7}]
+    opened = open_source(f"{lake}?version=0", read_examples=read_examples, select="SELECT max(id) AS m FROM input")
+    assert pa.Table.from_batches(opened.batches()).to_pylist() == [{"m": 3}]
+
+
+def test_a_stream_reads_and_writes_the_same_table(lake: Path) -> None:
+    # the table is read as it was when the stream began
+    check_stream_apart(str(lake), None, False, str(lake))

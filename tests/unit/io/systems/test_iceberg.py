@@ -16,9 +16,11 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
 
+from akrunner.codec import read_examples
 from akrunner.errors import AkrunnerError, ConfigError, SinkError, SourceError, WriteError
+from akrunner.io.sources import open_source
+from akrunner.io.systems import base, is_system, names_table
 from akrunner.io.systems import iceberg as module
-from akrunner.io.systems import is_system, names_table
 from akrunner.io.systems.iceberg import SYSTEM
 from tests.guards import one_guard
 
@@ -340,3 +342,14 @@ def test_a_table_that_came_meanwhile_stays(catalog: SqlCatalog) -> None:
 def test_rows_that_do_not_fit_are_refused_before_the_job(catalog: SqlCatalog, url: str, schema: pa.Schema, words: str) -> None:
     with pytest.raises(AkrunnerError, match=words):
         SYSTEM.output(url, schema, False)
+
+
+def test_a_table_of_the_library(catalog: SqlCatalog) -> None:
+    opened = open_source(catalog.load_table("ns.t"), read_examples=read_examples, columns=["day"])
+    table = pa.Table.from_batches(opened.batches())
+    assert sorted(table.column("day").to_pylist()) == ["a", "a", "b", "b"] and table.schema.names == ["day"]
+
+
+def test_large_batches_are_cut(catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "BATCH_ROWS", 1)
+    assert [batch.num_rows for batch in SYSTEM.open(URL, None, None).batches()] == [1, 1, 1, 1]
