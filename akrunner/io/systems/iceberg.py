@@ -261,6 +261,10 @@ def _partitioned_by(table: Any) -> list[str]:
     return [schema.find_column_name(one.source_id) for one in fields if isinstance(one.transform, IdentityTransform)]
 
 
+def _form(table: Any) -> tuple[Any, ...]:
+    return table.metadata.table_uuid, table.schema().schema_id, table.spec().spec_id
+
+
 class _Writing(lakes.Waiting):
     """Writes rows as one new snapshot of an Iceberg table.
 
@@ -300,9 +304,17 @@ class _Writing(lakes.Waiting):
             raise (lakes.conflict(self._shown, e) if self._table is not None else came_meanwhile(self._shown)) from None
 
     def _begun(self) -> Any:
-        """Return a transaction, which makes the table if there is none."""
+        """Return a transaction, which makes the table if there is none.
+
+        Raises:
+            WriteError: another writer has changed the table's columns or partitions, which the files would not have.
+        """
         if self._table is not None:
-            return self._table.transaction()
+            now = _existing(self._place, SinkError)
+            if now is None or _form(now) != _form(self._table):
+                raise lakes.conflict(self._shown, ValueError("its columns or partitions are others now"))
+            # what replaces rows is checked against what the table was when the output was opened
+            return (self._table if self._overwrite else now).transaction()
         catalog, name = _catalog(self._place, SinkError), _named(self._place)[1]
         transaction = catalog.create_table_transaction(name, schema=self._columns)
         if self._by:

@@ -318,6 +318,25 @@ def test_rows_are_added_beside_another_writer(catalog: SqlCatalog) -> None:
     assert len(rows()) == 6
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_columns_or_partitions_that_were_changed_meanwhile(catalog: SqlCatalog, overwrite: bool) -> None:
+    for change in ("columns", "partitions", "dropped"):
+        sink = SYSTEM.output(URL, X, overwrite)
+        sink.write_rows(more(100, "a").to_batches()[0])
+        table = catalog.load_table("ns.t")
+        if change == "columns":
+            with table.update_schema() as columns:
+                columns.add_column("n", LongType())
+        elif change == "partitions":
+            with table.update_spec() as partitions:
+                partitions.add_identity("id")
+        else:
+            catalog.drop_table("ns.t")
+        with pytest.raises(WriteError, match="another writer has changed the table .*its columns or partitions are others now"):
+            sink.commit()
+        sink.abort()
+
+
 def test_a_table_that_came_meanwhile_stays(catalog: SqlCatalog) -> None:
     first, second = (SYSTEM.output("iceberg://lake/ns.n", X, False) for _ in range(2))
     first.write_rows(more(1, "a").to_batches()[0])
