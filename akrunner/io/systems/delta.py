@@ -84,6 +84,7 @@ def of_table(table: Any, columns: Sequence[str] | None, shown: str) -> TableSour
     Raises:
         SourceError: deltalake cannot read it.
     """
+    lakes.library("deltalake", "delta", _WHAT)
     what = f"source: cannot read {shown}"
     schema = _columns(table)
     if columns is not None and set(columns) <= set(schema.names):

@@ -44,7 +44,7 @@ class _Iceberg:
     def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
         place = Url.parse(url)
         place.check(("snapshot",))
-        lakes.library("pyiceberg.table", "iceberg", _WHAT)
+        lakes.library("pyiceberg", "iceberg", _WHAT)
         with ours(SourceError, f"source: cannot read {place.shown}"):
             table = _existing(place)
             if table is None:
@@ -58,7 +58,7 @@ class _Iceberg:
                 f"output: {place.shown} is an Iceberg table, which is written by way of its catalog: iceberg://CATALOG/NAMESPACE.TABLE"
             )
         place.check(lakes.OUT)
-        lakes.library("pyiceberg.table", "iceberg", _WHAT)
+        lakes.library("pyiceberg", "iceberg", _WHAT)
         partition = lakes.partition_of(place)
         with ours(SinkError, f"output: cannot write {place.shown}"):
             table = _existing(place, SinkError)
@@ -95,6 +95,7 @@ def of_table(table: Any, columns: Sequence[str] | None, shown: str, snapshot: in
     Raises:
         SourceError: pyiceberg cannot read it.
     """
+    lakes.library("pyiceberg", "iceberg", _WHAT)
     from pyiceberg.io.pyarrow import ArrowScan
 
     what = f"source: cannot read {shown}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -30,22 +31,35 @@ from akrunner.wire.near import nearest
 OUT = ("partition", "partition_by")
 
 
-def library(name: str, extra: str, what: str) -> Any:
-    """Return a module of a library that may be missing.
+#: the oldest versions that leave out every deleted row that they do not refuse, and notice other writers
+_OLDEST = {"deltalake": "1.6", "pyiceberg": "0.12"}
+
+
+def library(name: str, extra: str, what: str) -> None:
+    """Check that a library is installed, and not too old.
 
     Args:
-        name: the module's name.
+        name: its name.
         extra: the extra of akrunner that installs the library.
         what: the tables that it reads and writes.
     Raises:
-        ConfigError: it is not installed.
+        ConfigError: it is not.
     """
     try:
-        return importlib.import_module(name)
+        version = str(importlib.import_module(name).__version__)
     except ImportError as e:
         raise ConfigError(
-            f"{what} are read and written by {name.partition('.')[0]}, which is missing ({e}): pip install 'akrunner[{extra}]'"
+            f"{what} are read and written by {name}, which is missing ({e}): pip install 'akrunner[{extra}]'"
         ) from None
+    if _numbers(version) < _numbers(_OLDEST[name]):
+        raise ConfigError(
+            f"{what} are read and written by {name} {_OLDEST[name]} or later, and here is {version}, which may read deleted rows or "
+            f"overrule other writers: pip install --upgrade 'akrunner[{extra}]'"
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(one) for one in re.findall(r"\d+", version)[:2])
 
 
 def partition_of(place: Url) -> dict[str, str | None]:

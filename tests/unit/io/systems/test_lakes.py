@@ -130,6 +130,20 @@ def test_a_missing_library_and_a_conflict_in_words() -> None:
     with pytest.raises(
         ConfigError, match=r"Lakes are read and written by nolake, which is missing .*pip install 'akrunner\[no\]'"
     ):
-        lakes.library("nolake.io", "no", "Lakes")
+        lakes.library("nolake", "no", "Lakes")
     told = str(lakes.conflict("t", ValueError("version 3\nand more")))
     assert "run it again (ValueError: version 3)" in told and told.startswith("output: t: another writer has changed the table")
+
+
+@pytest.mark.parametrize(
+    ("version", "good"), [("1.6.0", True), ("1.10.0rc1", True), ("2.0", True), ("1.5.9", False), ("0.25.4", False)]
+)
+def test_a_library_that_reads_deleted_rows_is_refused(monkeypatch: pytest.MonkeyPatch, version: str, good: bool) -> None:
+    monkeypatch.setattr("deltalake.__version__", version)
+    if good:
+        lakes.library("deltalake", "delta", "Delta tables")
+        return
+    with pytest.raises(
+        ConfigError, match=r"by deltalake 1.6 or later, and here is .*pip install --upgrade 'akrunner\[delta\]'"
+    ):
+        lakes.library("deltalake", "delta", "Delta tables")
