@@ -16,7 +16,8 @@ from typing import Any
 
 import fsspec
 
-from akrunner.errors import SourceError
+from akrunner.errors import SinkError, SourceError
+from akrunner.foreign import redacted
 from akrunner.io import formats
 
 #: how many directories above a file of a remote file system are looked at; each costs a request over the network
@@ -74,6 +75,38 @@ def refuse(fs: Any, given: str, directories: Iterable[str], local: bool) -> None
     Raises:
         SourceError: they do; the message has the lines of Python that read the table.
     """
+    found = _around(fs, directories, local)
+    if found is not None:
+        root, kind = found
+        raise SourceError(_message(given, fs.unstrip_protocol(root) if not local else root, kind))
+
+
+def check_output(fs: Any, shown: str, directory: str, local: bool) -> None:
+    """Check that files which a job writes do not come into such a table, where they would belong to no version of it, or would
+    replace files that do.
+
+    Args:
+        shown: the output as the user gave it.
+        directory: where the files are to be, as the file system names it.
+    Raises:
+        SinkError: they would.
+    """
+    try:
+        found = _around(fs, [directory], local)
+    except Exception:
+        # whoever may write to a store need not be allowed to look around there
+        found = None
+    if found is not None:
+        root, (kind, _) = found
+        itself = "write to the table itself, or to another place" if kind in _SYSTEMS else "write to another place"
+        raise SinkError(
+            f"output: {redacted(shown)} would be files within the {kind} table {redacted(root)}, which belong to no version of it, and "
+            f"may replace files that do; {itself}"
+        )
+
+
+def _around(fs: Any, directories: Iterable[str], local: bool) -> tuple[str, list[str]] | None:
+    """Return (root, what `_at` returns) of a table to which one of some directories belongs; None if there is none."""
     looked = set()
     if local:
         # look also at the directories that links point to
@@ -85,7 +118,8 @@ def refuse(fs: Any, given: str, directories: Iterable[str], local: bool) -> None
             looked.add(root)
             found = _at(fs, root)
             if found is not None:
-                raise SourceError(_message(given, fs.unstrip_protocol(root) if not local else root, found))
+                return root, found
+    return None
 
 
 def _upwards(directory: str, most: int | None) -> list[str]:

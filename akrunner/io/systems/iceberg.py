@@ -26,6 +26,7 @@ from akrunner.io.systems import lakes
 from akrunner.io.systems.base import TableSink, Url, slices
 from akrunner.io.table import TableSource
 from akrunner.io.unfinished import came_meanwhile
+from akrunner.wire.near import nearest
 
 _WHAT = "Iceberg tables"
 #: how many bytes of rows are held in memory to be one file of data, or one of each partition that they are in
@@ -45,8 +46,7 @@ class _Iceberg:
         place = Url.parse(url)
         place.check(("snapshot",))
         lakes.library("pyiceberg", "iceberg", _WHAT)
-        with ours(SourceError, f"source: cannot read {place.shown}"):
-            table = _existing(place)
+        with ours(SourceError, f"source: cannot read {place.shown}"), _loaded(place, SourceError) as (_, table):
             if table is None:
                 raise SourceError(f"source: {place.shown}: there is no such table in the catalog")
         return of_table(table, columns, place.shown, _snapshot(place, table))
@@ -60,12 +60,11 @@ class _Iceberg:
         place.check(lakes.OUT)
         lakes.library("pyiceberg", "iceberg", _WHAT)
         partition = lakes.partition_of(place)
-        with ours(SinkError, f"output: cannot write {place.shown}"):
-            table = _existing(place, SinkError)
+        with ours(SinkError, f"output: cannot write {place.shown}"), _loaded(place, SinkError) as (catalog, table):
             if table is None:
                 by = lakes.partition_by(place, partition)
                 columns = lakes.new_columns(schema, partition, by, place.shown, narrow=False)
-                _check_namespace(place)
+                _check_namespace(place, catalog)
             else:
                 by = _partitioned_by(table)
                 if partition or "partition_by" in place.options:
@@ -168,27 +167,47 @@ def _named(place: Url) -> tuple[str, str]:
     return catalog or "default", table
 
 
-def _existing(place: Url, kind: type[SourceError | SinkError] = SourceError) -> Any | None:
-    """Return the table of pyiceberg that a URL or path names; None if its catalog has no such table."""
+@contextlib.contextmanager
+def _loaded(place: Url, kind: type[SourceError | SinkError]) -> Iterator[tuple[Any, Any | None]]:
+    """Yield the catalog and the table of pyiceberg that a URL or path names. The table is None if its catalog has no such table; the
+    catalog is None if the URL names none."""
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
     if not _in_catalog(place):
-        return _static(place)
+        yield None, _static(place)
+        return
+    parameter = "output" if kind is SinkError else "source"
     try:
-        return _catalog(place, kind).load_table(_named(place)[1])
-    except (NoSuchTableError, NoSuchNamespaceError):
-        return None
-
-
-def _catalog(place: Url, kind: type[SourceError | SinkError]) -> Any:
-    from pyiceberg.catalog import load_catalog
-
-    try:
-        catalog, _ = _named(place)
+        name, table = _named(place)
     except SourceError as e:
-        parameter = "output" if kind is SinkError else "source"
         raise kind(f"{parameter}: {e}") from None
-    return load_catalog(catalog)
+    # what is closed are its connections; it opens others if it is asked again
+    with contextlib.closing(_catalog(name, f"{parameter}: {place.shown}", kind)) as catalog:
+        try:
+            found = catalog.load_table(table)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            found = None
+        yield catalog, found
+
+
+def _catalog(name: str, what: str, kind: type[SourceError | SinkError]) -> Any:
+    """Return a catalog of pyiceberg.
+
+    Raises:
+        AkrunnerError: of the class `kind`: nothing describes it.
+    """
+    from pyiceberg.catalog import list_catalogs, load_catalog
+
+    try:
+        return load_catalog(name)
+    except ValueError:
+        known = list_catalogs()
+        if name in known:
+            raise
+        raise kind(
+            f"{what}: pyiceberg knows no catalog {name!r} (it knows {', '.join(known) or 'none'}){nearest(name, known)}; describe it in "
+            f".pyiceberg.yaml (in the home directory or the working directory), or in PYICEBERG_CATALOG__{name.upper()}__URI"
+        ) from None
 
 
 def _static(place: Url) -> Any:
@@ -223,12 +242,12 @@ def _snapshot(place: Url, table: Any) -> int | None:
     return int(given)
 
 
-def _check_namespace(place: Url) -> None:
+def _check_namespace(place: Url, catalog: Any) -> None:
     from pyiceberg.exceptions import NoSuchNamespaceError
 
     namespace = _named(place)[1].rpartition(".")[0]
     try:
-        _catalog(place, SinkError).load_namespace_properties(namespace)
+        catalog.load_namespace_properties(namespace)
     except NoSuchNamespaceError:
         raise SinkError(
             f"output: {place.shown}: the catalog has no namespace {namespace!r}; make it (pyiceberg create namespace {namespace})"
@@ -286,11 +305,14 @@ class _Writing(lakes.Waiting):
         self._place, self._table, self._by, self._overwrite = place, table, by, overwrite
 
     def commit(self) -> None:
-        from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
-
         if self._table is not None and not self._overwrite and not self._spool.rows:
             return
-        transaction = self._begun()
+        with _loaded(self._place, SinkError) as (catalog, now):
+            self._commit(self._begun(catalog, now))
+
+    def _commit(self, transaction: Any) -> None:
+        from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
+
         written: list[str] = []
         try:
             self._snapshot(transaction, written)
@@ -304,20 +326,25 @@ class _Writing(lakes.Waiting):
             _remove(transaction._table.io, written)
             raise (lakes.conflict(self._shown, e) if self._table is not None else came_meanwhile(self._shown)) from None
 
-    def _begun(self) -> Any:
-        """Return a transaction, which makes the table if there is none.
+    def close(self) -> None:
+        super().close()
+        if self._table is not None:
+            self._table.catalog.close()
 
+    def _begun(self, catalog: Any, now: Any | None) -> Any:
+        """Return a transaction, which makes the table if there was none.
+
+        Args:
+            now: the table as it is now; None: there is none.
         Raises:
             WriteError: another writer has changed the table's columns or partitions, which the files would not have.
         """
         if self._table is not None:
-            now = _existing(self._place, SinkError)
             if now is None or _form(now) != _form(self._table):
                 raise lakes.conflict(self._shown, ValueError("its columns or partitions are others now"))
             # what replaces rows is checked against what the table was when the output was opened
             return (self._table if self._overwrite else now).transaction()
-        catalog, name = _catalog(self._place, SinkError), _named(self._place)[1]
-        transaction = catalog.create_table_transaction(name, schema=self._columns)
+        transaction = catalog.create_table_transaction(_named(self._place)[1], schema=self._columns)
         if self._by:
             with transaction.update_spec() as spec:
                 for column in self._by:

@@ -9,8 +9,8 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from akrunner.errors import SourceError
-from akrunner.io.lakehouse import newest_metadata, refuse, system_at
+from akrunner.errors import SinkError, SourceError
+from akrunner.io.lakehouse import check_output, newest_metadata, refuse, system_at
 
 LOCAL = LocalFileSystem()
 
@@ -156,3 +156,29 @@ def test_which_system_reads_a_url(memory: MemoryFileSystem, monkeypatch: pytest.
 
     monkeypatch.setattr(fsspec.core, "url_to_fs", broken)
     assert system_at("s3://b/t") is None
+
+
+@pytest.mark.parametrize(
+    ("marker", "kind", "end"), [("_delta_log", "Delta", "to the table itself, or"), (".hoodie", "Hudi", "to another")]
+)
+@pytest.mark.parametrize("inside", [".", "year=2026", "year=2026/new/deep"])
+def test_files_are_not_written_into_a_table(table: Path, marker: str, kind: str, end: str, inside: str) -> None:
+    check_output(LOCAL, "given", str(table / inside), True)
+    (table / marker).mkdir()
+    with pytest.raises(SinkError, match=f"^output: given would be files within the {kind} table {table}, .*; write {end}"):
+        check_output(LOCAL, "given", str(table / inside), True)
+    check_output(LOCAL, "given", str(table.parent / "u"), True)
+
+
+def test_who_may_only_write_to_a_store_is_not_asked_what_is_around(
+    memory: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.pipe("/lake/t/_delta_log/0.json", b"{}")
+    with pytest.raises(SinkError, match="within the Delta table /lake/t"):
+        check_output(memory, "memory://lake/t/x", "/lake/t/x", False)
+
+    def refused(path: str) -> bool:
+        raise PermissionError(path)
+
+    monkeypatch.setattr(memory, "isdir", refused)
+    check_output(memory, "memory://lake/t/x", "/lake/t/x", False)

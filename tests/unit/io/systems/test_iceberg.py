@@ -45,12 +45,13 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlCata
         return opened[-1]
 
     monkeypatch.setattr("pyiceberg.catalog.load_catalog", kept)
-    found = kept("lake")
+    found = SqlCatalog("lake", **place)
     found.create_namespace("ns")
     write(f"{URL}?partition_by=day", ROWS)
     yield found
-    for one in opened:
-        one.close()
+    found.close()
+    # the others were closed by those who opened them
+    assert all(one.engine.pool.checkedin() == 0 for one in opened)
 
 
 def more(number: int, day: str) -> pa.Table:
@@ -113,6 +114,13 @@ def test_the_newest_snapshot_and_those_before_it(catalog: SqlCatalog) -> None:
 def test_urls_that_are_wrong(catalog: SqlCatalog, url: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         rows(url)
+
+
+@pytest.mark.parametrize("kind", [SourceError, SinkError])
+def test_a_catalog_that_nobody_has_described(kind: type[SourceError], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyiceberg.catalog.list_catalogs", lambda: ["prod"])
+    with pytest.raises(kind, match=r"pyiceberg knows no catalog 'prd' \(it knows prod\); did you mean 'prod'.*__PRD__URI"):
+        SYSTEM.open("iceberg://prd/ns.t", None, None) if kind is SourceError else SYSTEM.output("iceberg://prd/ns.t", X, False)
 
 
 def test_a_table_by_its_directory(catalog: SqlCatalog, tmp_path: Path) -> None:
