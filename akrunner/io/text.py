@@ -28,9 +28,10 @@ _OTHER = {
     b"\xfe\xff": "is UTF-16; convert it: iconv -f utf-16 -t utf-8",
     b"PAR1": "is a Parquet file by its content; give input_format= (--input-format) parquet",
     b"ARROW1": "is an Arrow file by its content; give input_format= (--input-format) arrow",
-    b"\x1f\x8b": "is compressed with gzip by its content; its name should end in .gz",
-    b"BZh": "is compressed with bzip2 by its content; its name should end in .bz2",
+    b"\x1f\x8b": "is compressed with gzip by its content; unpack it first",
+    b"BZh": "is compressed with bzip2 by its content; unpack it first",
     b"\x28\xb5\x2f\xfd": "is compressed with zstd by its content; unpack it first",
+    b"\xfd7zXZ\0": "is compressed with xz by its content; unpack it first",
     b"PK\x03\x04": "is a zip archive (or an Excel file) by its content; unpack or convert it first",
 }
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from akrunner.errors import SourceError
 from akrunner.io import parse
 from akrunner.io.ahead import ahead
+from akrunner.io.compression import endings
 from akrunner.io.formats.base import Opened, Opener, Reading, closed_on_failure, closing, is_blob, pieces_of
 from akrunner.io.formats.lines import Lines
 from akrunner.io.text import Pieces
@@ -19,7 +20,7 @@ from akrunner.schema import is_list
 
 class Jsonl(Lines):
     name = "jsonl"
-    endings = (".jsonl", ".ndjson", ".json", ".jsonl.gz")
+    endings = endings(".jsonl", ".ndjson", ".json")
     title = "JSON"
 
     def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> parse.JsonParser:
