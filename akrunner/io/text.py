@@ -21,7 +21,8 @@ ROW_BYTES = 32 << 20
 #: how many characters of a row an error shows
 SHOWN = 80
 
-_BOM = b"\xef\xbb\xbf"
+#: the mark with which some programs begin UTF-8
+BOM = b"\xef\xbb\xbf"
 #: the first bytes of files that are neither CSV nor JSON text -> what the file is, and what to do
 _OTHER = {
     b"\xff\xfe": "is UTF-16; convert it: iconv -f utf-16 -t utf-8",
@@ -146,7 +147,7 @@ class Pieces:
             raise SourceError(f"source: {self.name} {other}")
         if b"\n" not in data and b"\r" in data[:-1]:
             self._newline = b"\r"
-        return data[len(_BOM) :] if data.startswith(_BOM) else data
+        return data[len(BOM) :] if data.startswith(BOM) else data
 
     def _cut(self, data: bytes) -> int:
         end = data.rfind(self._newline) + 1
