@@ -108,6 +108,9 @@ class Unpacked(io.RawIOBase):
     """The bytes of a file from its beginning, unpacked if they are compressed.
 
     `read` raises SourceError if the archive is damaged or cut short, and whatever the file raises.
+
+    Attributes:
+        codec: how the file is compressed; None: it is not.
     """
 
     def __init__(self, file: Any, path: str) -> None:
@@ -121,14 +124,14 @@ class Unpacked(io.RawIOBase):
         self._file = file
         self._path = path
         head = _beginning(file)
-        self._codec = _codec_of(path, head)
+        self.codec = _codec_of(path, head)
         self._again = _Again(file, head)
         self._unpack: Callable[[int], bytes] = self._again.read
-        if self._codec is not None and self._codec.arrow is not None:
-            stream = pa.CompressedInputStream(pa.PythonFile(self._again, mode="r"), self._codec.arrow)
+        if self.codec is not None and self.codec.arrow is not None:
+            stream = pa.CompressedInputStream(pa.PythonFile(self._again, mode="r"), self.codec.arrow)
             self._unpack = stream.read
-        elif self._codec is not None:
-            self._unpack = _Archives(self._again, _decompressors(self._codec)).read
+        elif self.codec is not None:
+            self._unpack = _Archives(self._again, _decompressors(self.codec)).read
 
     def readable(self) -> bool:
         return True
@@ -140,9 +143,9 @@ class Unpacked(io.RawIOBase):
         try:
             return self._unpack(size)
         except (OSError, pa.ArrowException) as e:
-            if self._codec is None or not (isinstance(e, _Damaged) or _DAMAGED.search(str(e))):
+            if self.codec is None or not (isinstance(e, _Damaged) or _DAMAGED.search(str(e))):
                 raise
-            raise SourceError(f"source: {redacted(self._path)} cannot be unpacked: {_reason(str(e), self._codec)}") from None
+            raise SourceError(f"source: {redacted(self._path)} cannot be unpacked: {_reason(str(e), self.codec)}") from None
 
     def readinto(self, buffer: Any) -> int:
         data = self.read(len(buffer))
@@ -248,6 +251,25 @@ class _Archives:
                 self._rest, self._inner = self._inner.unused_data, None
             if data:
                 return data
+
+
+def check_whole(path: str) -> None:
+    """Check, for a program that unpacks a local file itself and may not notice what is missing, that the file is a whole
+    archive. Reads it to its end, unless it is not compressed.
+
+    Raises:
+        SourceError: it is damaged or cut short, or its name does not say how it is compressed.
+    """
+    with Unpacked(pa.OSFile(path), path) as stream:
+        if stream.codec is None:
+            return
+        if codec_named(path) is None:
+            raise SourceError(
+                f"source: {redacted(path)} is compressed with {stream.codec.name} by its content; its name should end in "
+                f"{stream.codec.ending}"
+            )
+        while stream.read(_CHUNK):
+            pass
 
 
 def packing(stream: IO[bytes], codec: Codec) -> IO[bytes]:

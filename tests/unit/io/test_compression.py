@@ -19,7 +19,20 @@ import pytest
 from akrunner.codec import read_examples, write_examples
 from akrunner.errors import SourceError
 from akrunner.io import compression
-from akrunner.io.compression import BZIP2, CODECS, GZIP, XZ, ZSTD, Codec, Packed, Unpacked, codec_named, endings, packing
+from akrunner.io.compression import (
+    BZIP2,
+    CODECS,
+    GZIP,
+    XZ,
+    ZSTD,
+    Codec,
+    Packed,
+    Unpacked,
+    check_whole,
+    codec_named,
+    endings,
+    packing,
+)
 from akrunner.io.sinks import sink_to
 from akrunner.io.sources import open_source
 from akrunner.spec import TaskSpec
@@ -147,6 +160,21 @@ def test_a_bomb_takes_little_memory(codec: Codec) -> None:
     tracemalloc.stop()
     assert size == 64 << 20 and peak < 16 << 20
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < 48 << 20
+
+
+def test_what_another_program_unpacks_is_checked_first(tmp_path: Path) -> None:
+    for codec in CODECS:
+        path = tmp_path / f"t.csv{codec.ending}"
+        path.write_bytes(OTHERS[codec](TEXT))
+        check_whole(str(path))
+        path.write_bytes(OTHERS[codec](TEXT)[:-1])
+        with pytest.raises(SourceError, match="cannot be unpacked: it is cut short"):
+            check_whole(str(path))
+    (tmp_path / "t.csv").write_bytes(TEXT)
+    check_whole(str(tmp_path / "t.csv"))
+    (tmp_path / "t").write_bytes(gzip.compress(TEXT))
+    with pytest.raises(SourceError, match=r"its name should end in \.gz$"):
+        check_whole(str(tmp_path / "t"))
 
 
 def test_xz_may_not_take_any_amount_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
