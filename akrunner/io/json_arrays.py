@@ -38,7 +38,11 @@ def begins_array(read: Callable[[int], bytes]) -> tuple[bool, Callable[[int], by
         read: reads the text, as in `Pieces`.
     """
     head = b""
-    while len(head) < _LOOKED and not head.removeprefix(BOM).strip(_BLANKS) and (more := read(_LOOKED)):
+    # a connection may give the bytes of the mark one by one
+    while len(head) < len(BOM) or (len(head) < _LOOKED and not head.removeprefix(BOM).strip(_BLANKS)):
+        more = read(_LOOKED)
+        if not more:
+            break
         head += more
     held = [head]
 

@@ -316,6 +316,9 @@ def _format_of(path: str, given: str | None) -> tuple[str, Codec | None]:
             f"another format: leave that out, or let the name end in {ending}"
         )
     form, codec = form or by_name or "", asked or codec
+    if not form and codec is not None:
+        # `t.parquet.gz`: the error says more than that the name does not tell a format
+        form = formats.format_of(path[: -len(codec.ending)]) or ""
     if not form:
         database = database_of(path)
         if database is not None:

@@ -4,6 +4,7 @@ memory."""
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
 import json
 import tracemalloc
@@ -49,6 +50,17 @@ def parsed(text: str, size: int = 1 << 20) -> list[Any]:
     parts = iter([data[at : at + size] for at in range(0, len(data), size)])
     pieces = ArrayPieces(lambda _: next(parts, b""), "t.json")
     return [row for batch in parse.opened(pieces, ArrayParser(pieces))[1] for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 100])
+@pytest.mark.parametrize(
+    ("text", "array"), [("\ufeff[1]", True), (" \n[", True), ("\ufeff{}", False), ("{}", False), ("", False)]
+)
+def test_whether_a_text_is_an_array_however_its_bytes_arrive(text: str, array: bool, size: int) -> None:
+    stream = io.BytesIO(text.encode())
+    found, read = begins_array(lambda most: stream.read(min(most, size)))
+    assert found is array
+    assert b"".join(iter(lambda: read(2), b"")) == text.encode()
 
 
 @pytest.mark.parametrize("printed", PRINTED.values(), ids=PRINTED)

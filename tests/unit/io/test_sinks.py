@@ -98,6 +98,7 @@ def test_lists_and_times(tmp_path: Path) -> None:
         ("x.csv", Schema.parse("v array<int>"), {}, "a CSV cannot hold column 'v'"),
         ("x.jsonl", Schema.parse("v varbinary"), {}, "JSON cannot hold column 'v'"),
         ("x.gz", SCHEMA, {}, "does not say its format"),
+        ("x.parquet.gz", SCHEMA, {}, r"parquet files are not compressed with gzip.*Parquet compresses by itself"),
         ("x.gz", SCHEMA, {"form": "parquet"}, r"parquet files are not compressed with gzip.*Parquet compresses by itself"),
         ("x.zst", SCHEMA, {"form": "tfrecord"}, r"tfrecord files are not compressed with zstd.*known for tfrecord: \.gz$"),
         (
