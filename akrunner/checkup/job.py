@@ -278,7 +278,8 @@ def _failure(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
             yield Line(f"log of {task}", OK, redacted("its last lines\n" + "\n".join(log)))
     for other in _list(body, "others")[:_MANY]:
         lines = str(other["what"]).splitlines() or [""]
-        yield Line(str(other["task"]), OK, redacted(lines[0]))
+        # only a task that failed has the time at which it did; the others were done, or stopped because of it
+        yield Line(str(other["task"]), BROKEN if other["time_ns"] else OK, redacted(lines[0]))
     yield from _input(body)
     yield from _warnings("before that", body)
     if os.path.isfile(os.path.join(folder, "stall.txt")):

@@ -140,7 +140,7 @@ _INPUT = {
 }  # fmt: skip
 #: further fields of those measurements, which depend on the system
 _INPUT_TOO = {
-    **{name: _amounts for name in ("calls", "python", "times", "within")},
+    **{name: _amounts for name in ("calls", "python", "times", "early", "early_times", "within")},
     "used": _maybe_amount,
     "watched": _maybe_amount,
     "disk": _some,

@@ -104,6 +104,13 @@ def test_a_job_that_failed(tmp_path: Path) -> None:
     assert "run its command again" in said(folder)["first to fail"].do
 
 
+def test_of_the_other_tasks_those_that_failed_too_are_broken(tmp_path: Path) -> None:
+    others = [TaskFailure("worker:1", "raised ValueError in main(): bad", time_ns=2), TaskFailure("chief:0", "was done")]
+    error = ScriptFailedError("it failed", failure=TaskFailure("worker:0", "raised", time_ns=1), others=others)
+    lines = said(kept(tmp_path / "w", record.failed(error, [])))
+    assert (lines["worker:1"].state, lines["chief:0"].state) == (BROKEN, OK)
+
+
 def test_a_job_that_was_stopped_and_one_that_no_task_failed(tmp_path: Path) -> None:
     lines = said(kept(tmp_path / "a", record.failed(KeyboardInterrupt(), [])))
     assert lines["job"].state == LOOK and "was stopped after" in lines["job"].found

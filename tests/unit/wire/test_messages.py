@@ -226,6 +226,8 @@ def test_measurements_that_do_not_fit(field: str, value: Any) -> None:
         ("calls", {"read": 1}, {"read": "1"}),
         ("python", {}, []),
         ("times", {"a": 0.5}, {"a": -1}),
+        ("early", {"a": 0.5}, {"a": -1}),
+        ("early_times", {"a": 1}, {"a": "1"}),
         ("within", {"a": 0.5}, {"a": None}),
         ("used", None, -1),
         ("watched", 0.5, "x"),
