@@ -342,7 +342,7 @@ def predict(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.

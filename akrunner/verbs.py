@@ -80,7 +80,7 @@ def run(
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
-            uses. Or a job file (`job.toml`), which says options, too.
+            uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             None: there is none, where `tables` or `output_tables` names what the script asks for.
@@ -272,7 +272,7 @@ def train(
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
-            uses. Or a job file (`job.toml`), which says options, too.
+            uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
@@ -454,7 +454,7 @@ def stream(
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
-            uses. Or a job file (`job.toml`), which says options, too.
+            uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
             Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
@@ -628,7 +628,7 @@ def plan(
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
-            uses. Or a job file (`job.toml`), which says options, too.
+            uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
             Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.

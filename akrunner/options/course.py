@@ -15,7 +15,7 @@ OPTIONS = (
         help="Seconds the job may take; then every task's stacks are shown.",
         often=True,
         instead={"pai": "seconds a job may take, in place of `maxTrainingTimeInHour`."},
-        helps={"pai": "Seconds, in place of maxTrainingTimeInHour."},
+        helps={"pai": "Seconds the job may take, in place of maxTrainingTimeInHour."},
         above=0,
     ),
     Option(
@@ -131,7 +131,7 @@ OPTIONS = (
         },
         helps={
             "pai": "New directory to keep logs and files in.",
-            "doctor": "Directory of a job, or a path in it. Default: look at the machine.",
+            "doctor": "Directory of a job, or a path in it. Default: check the machine.",
             "replay": "Directory a job kept.",
         },
         stands=("doctor", "replay"),

@@ -16,7 +16,7 @@ OPTIONS = (
         "how many wait.",
         2,
         verbs=_WARM,
-        help="How many wait. They are forked from one process that has 200 to 650 MiB of memory, and share that.",
+        help="How many workers wait. They are forked from one process, whose 200 to 650 MiB of memory they share.",
     ),
     Option(
         "idle_timeout",
@@ -27,7 +27,7 @@ OPTIONS = (
         verbs=_WARM,
         # a longer time on the command line, as commands follow each other more slowly than the jobs of a program
         defaults={"warm start": 3600.0},
-        help="Seconds without a job until all of it ends.",
+        help="Seconds without a job after which all of them end.",
     ),
     Option(
         "max_memory",
@@ -55,7 +55,7 @@ OPTIONS = (
         False,
         verbs=(),
         commands=_START,
-        help="Return when all of them wait for a job; after a minute without, fail.",
+        help="Return when all of them wait for a job; fail if they do not within a minute.",
     ),
     Option(
         "flink_master",

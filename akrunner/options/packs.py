@@ -28,7 +28,7 @@ OPTIONS = (
         "of the order and the splits.",
         0,
         verbs=_PACK,
-        help="Of the order and the splits.",
+        help="Seed of the order and the splits.",
         often=True,
     ),
     Option(
@@ -73,7 +73,7 @@ OPTIONS = (
         "of the files that are written.",
         "tfrecord",
         verbs=_PACK,
-        help="Of the output: tfrecord, parquet or arrow.",
+        help="Format of the output: tfrecord, parquet or arrow.",
         often=True,
     ),
     Option(
@@ -92,7 +92,7 @@ OPTIONS = (
         '"WIDTHxHEIGHT", (height, width), or one number for both: images in another size, turned as EXIF says (needs Pillow). '
         "None: the files as they are.",
         verbs=_PACK,
-        help="WIDTHxHEIGHT of images, or one number for both, turned as EXIF says. Default: the files as they are. Needs "
+        help="Size of images: WIDTHxHEIGHT, or one number for both; they are turned as EXIF says. Default: the files as they are. Needs "
         "Pillow.",
         often=True,
     ),

@@ -314,9 +314,9 @@ OPTIONS = (
         helps={
             "train": "Replace an existing --model-out.",
             "stream": "Replace an existing --output.",
-            "pack": "Pack everything anew; what is there counts until that is done.",
+            "pack": "Pack everything anew; the old output stays valid until that is done.",
         },
-        instead={"pack": "pack everything anew; what is there counts until that is done."},
+        instead={"pack": "pack everything anew; the old output stays valid until that is done."},
         needs={**dict.fromkeys(("run", "stream", "predict"), ("output",)), "train": ("model_out",)},
         commands=("stream",),
         often=True,

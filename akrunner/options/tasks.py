@@ -20,7 +20,7 @@ OPTIONS = (
             "pai": "workers, the chief among them, in place of what the command says.",
             "warm": "of each of the jobs to come: those of several share the cores.",
         },
-        helps={"pai": IN_PLACE, "warm start": "Of the jobs to come: those of several share the cores."},
+        helps={"pai": IN_PLACE, "warm start": "Workers of each job to come: the workers of one job share the cores."},
         least=1,
     ),
     Option(

@@ -60,7 +60,7 @@ def pack(
             even as chance has them. exact: each class has its share in every split, to within a row.
         input_schema: of tables, as in `run`.
         input_format: of tables, as in `run`.
-        overwrite: pack everything anew; what is there counts until that is done.
+        overwrite: pack everything anew; the old output stays valid until that is done.
         seed: of the order and the splits.
         kind: images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.
         label: column of classes; "none": there are no classes. None: folders, or a column called label or class.

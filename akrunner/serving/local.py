@@ -99,7 +99,7 @@ class LocalPredictor:
             signature_def_key: which signature.
             graph_def_tag: which graph (tags, separated by commas).
             reserved_cols: columns of the row to give back, none by default; None: all.
-            batch_size: rows the model is given at a time, at most.
+            batch_size: rows that the model gets at a time, at most.
             input_schema: columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the signature,
                 named as it.
             output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out

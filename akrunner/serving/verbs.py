@@ -73,7 +73,7 @@ def predict(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
@@ -201,7 +201,7 @@ def plan_predict(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
@@ -325,7 +325,7 @@ def predict_stream(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         watch: where new models come while the stream runs: a model that is replaced (a directory, a zip, an .ak file), a directory
             that gets more of them, or a model stream of Alink's. The newest is loaded beside the one in use, and predicts the rows
             that come after that. One that does not fit or cannot be loaded is not taken, with a warning.
