@@ -13,7 +13,7 @@ OPTIONS = (
         "workers",
         "int",
         CLUSTER,
-        "how many wait.",
+        "how many workers wait for jobs.",
         2,
         verbs=_WARM,
         help="How many workers wait. They are forked from one process, whose 200 to 650 MiB of memory they share.",
@@ -22,7 +22,7 @@ OPTIONS = (
         "idle_timeout",
         "float",
         TROUBLE,
-        "seconds without a job until they go; the next job brings them back.",
+        "seconds without a job after which the warm workers end; the next job starts new ones.",
         900.0,
         verbs=_WARM,
         # a longer time on the command line, as commands follow each other more slowly than the jobs of a program
@@ -33,9 +33,8 @@ OPTIONS = (
         "max_memory",
         "int | str | None",
         RESOURCES,
-        'bytes they may have together, or a size ("2GB"); None: a quarter of the machine\'s. One with TensorFlow has 200 to '
-        "650 MiB, one that "
-        "is forked from it 3 MiB more.",
+        'bytes of memory that the warm workers may take together, or a size ("2GB"); None: a quarter of the '
+        "machine's. One with TensorFlow takes 200 to 650 MiB, each one that is forked from it 3 MiB more.",
         verbs=_WARM,
         help="What they may have together: 2GB, 800MiB, or bytes. Default: a quarter of the machine's.",
     ),
@@ -43,7 +42,7 @@ OPTIONS = (
         "preload",
         "SequenceNotStr[str]",
         PYTHON,
-        "modules they import.",
+        "modules that the warm workers import.",
         ("tensorflow",),
         verbs=_WARM,
     ),
@@ -61,7 +60,7 @@ OPTIONS = (
         "flink_master",
         "str | None",
         CLUSTER,
-        "REST address of a Flink cluster, as for `akrunner.engines.flink.FlinkEngine`; None: none is asked.",
+        "REST address of a Flink cluster to check, as for `akrunner.engines.flink.FlinkEngine`; None: no cluster is checked.",
         verbs=_DOCTOR,
         commands=("run", "train", "stream", "predict", "pai"),
         help="Flink's REST address, HOST:PORT or a URL; local: a cluster that comes and goes with the job. Default: "

@@ -143,7 +143,7 @@ OPTIONS = (
         "progress",
         "Callable[[PackProgress], None] | None",
         PLACES,
-        "called now and then with how far it is.",
+        "a function that is called now and then with how far the run is.",
         verbs=("pack",),
     ),
     Option(

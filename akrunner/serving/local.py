@@ -105,9 +105,9 @@ class LocalPredictor:
             output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out
                 row-major. None: every output, of its own type.
             engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-            python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL),
-                or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-            requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+            python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment
+                (conda-pack; local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+            requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
             keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
             env: environment variables for the tasks.
             gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
