@@ -64,6 +64,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:60] + f"... ({len(text)} characters)"
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun, such as "1 file", "2,000 files"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def path_shown(value: str, nothing: str = "something that is no path") -> str:
     """Return the value of an environment variable that should hold a path, to show to people.
 

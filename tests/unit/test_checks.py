@@ -24,6 +24,7 @@ from akrunner.checks import (
     check_seconds,
     check_settings,
     check_stdin,
+    counted,
     holds_no_files,
     nearest_file,
     shown,
@@ -114,6 +115,13 @@ def test_what_was_checked_is_what_is_given_back() -> None:
             raise RuntimeError("nobody is to look twice")
 
     assert check_environment("env", Changing(a="1")) == {"a": "1"} == check_settings("options", Changing(a="1"))
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "0 files"), (1, "1 file"), (2, "2 files"), (999, "999 files"), (2_000_000, "2,000,000 files")]
+)
+def test_a_number_has_its_noun(number: int, words: str) -> None:
+    assert counted(number, "file") == words
 
 
 def test_what_lies_beside_a_file_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
