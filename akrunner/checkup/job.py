@@ -90,7 +90,7 @@ def _none(given: str) -> str:
     """Return the error for a path that is no job's directory, with a hint where one may be."""
     path = os.path.abspath(os.path.expanduser(given))
     if not os.path.lexists(path):
-        said = f"there is no {given}{nearest_file(path)}"
+        said = f"there is no {given}{nearest_file(given)}"
     else:
         said = f"{given} is no work directory of a job: it has no {_RECORD}"
     last = newest_failed()

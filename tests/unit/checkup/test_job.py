@@ -164,7 +164,7 @@ def test_what_is_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert refused(tmp_path / "nowhere").startswith(f"work_dir: there is no {tmp_path}/nowhere. Jobs keep theirs")
     os.mkfifo(tmp_path / "pipe")
-    assert "; did you mean 'pipe'? Jobs keep theirs" in refused(tmp_path / "pipes")
+    assert f"; did you mean '{tmp_path}/pipe'? Jobs keep theirs" in refused(tmp_path / "pipes")
     for path in (tmp_path, tmp_path / "pipe"):
         assert "is no work directory of a job" in refused(path) and "--debug" in refused(path)
     (tmp_path / "tasks/mine").mkdir(parents=True)

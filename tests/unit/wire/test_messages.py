@@ -191,6 +191,10 @@ def test_each_measurement_of_an_input_must_be_there_and_fit(field: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
+        ("given", 0.5),
+        ("hindered", []),
+        ("keeps", None),
+        ("cards", 1),
         ("main", -0.5),
         ("main", float("nan")),
         ("main", float("inf")),
