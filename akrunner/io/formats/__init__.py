@@ -18,7 +18,7 @@ import pyarrow as pa
 from akrunner.checks import check_text
 from akrunner.errors import ConfigError, SourceError
 from akrunner.installed import Installed
-from akrunner.io.formats import arrow, avro, csv, jsonl, npy, npz, parquet, tfrecord
+from akrunner.io.formats import arrow, avro, csv, excel, jsonl, npy, npz, parquet, tfrecord
 from akrunner.io.formats.base import Format
 from akrunner.io.formats.lines import Lines
 from akrunner.io.writers import Examples, ExampleWriter, Writer
@@ -32,6 +32,7 @@ BUILT_IN: tuple[Format, ...] = (
     arrow.FORMAT,
     tfrecord.FORMAT,
     avro.FORMAT,
+    excel.FORMAT,
     npy.FORMAT,
     npz.FORMAT,
 )
