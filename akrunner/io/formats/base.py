@@ -67,6 +67,7 @@ class Format:
         examples: whether its rows are `tf.train.Example`s: the codec reads and writes them, its files do not tell their
             columns, and floats have 32 bits.
         spread: whether pyarrow alone writes it, so that a TaskManager of Flink can.
+        sheets: whether a file has several tables, one of which is named behind its path: `book.xlsx?sheet=Q1`.
         lakes: whether Delta, Iceberg and Hudi keep the rows of their tables in such files.
     """
 
@@ -77,6 +78,7 @@ class Format:
     writes = True
     examples = False
     spread = False
+    sheets = False
     lakes = False
 
     def begins(self, head: bytes) -> bool:
