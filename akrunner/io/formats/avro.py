@@ -7,7 +7,7 @@
     timestamp-micros      timestamp[us, UTC]                decimal           decimal128
     local-timestamp-...   timestamp without a zone          array, map        list, map
     date, time-millis     date32, time32[ms]                record            struct
-    uuid                  text                              another union     refused
+    uuid                  text (fixed: 16 bytes)            another union     refused
 
 What akrunner cannot send to a script (structs, maps, most decimals) is refused later, as of any table, with the CAST to write.
 """
@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import collections
 import importlib
+import io
 import itertools
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
@@ -58,8 +60,15 @@ _LOGICAL = {
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
     ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
 }
-#: codecs that need a package
-_CODECS = {"snappy": "cramjam", "zstandard": "backports.zstd", "lz4": "lz4"}
+#: what pip is to install
+_EXTRA = "'akrunner[avro]'"
+#: codecs that need a package -> its module, and what pip is to install
+_CODECS = {
+    "snappy": ("cramjam", _EXTRA),
+    "zstandard": ("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd", _EXTRA),
+    # no codec of Avro's own
+    "lz4": ("lz4", "lz4"),
+}
 _UNITS = {"s": "millis", "ms": "millis", "us": "micros", "ns": "nanos"}
 
 
@@ -75,14 +84,15 @@ class Avro(Format):
         stream = table.files.filesystem.open(path, "rb")
         with closed_on_failure(stream.close):
             reader = _fastavro("source").reader(stream)
-            needs = _CODECS.get(reader.codec)
-            if needs is not None:
-                _imported(needs, f"source: {path} is compressed with {reader.codec}, which needs the package")
-            schema = _schema(reader.writer_schema, path)
+            needs, install = _CODECS.get(reader.codec, ("", ""))
+            if needs:
+                _imported(needs, f"source: {path} is compressed with {reader.codec}, which needs the package", install)
+            schema = _schema(reader.writer_schema, path, table.only)
             _check_end(stream, reader._header["sync"], path)
+            bare = _without_logical(stream, reader)
         within = table.within(schema)
         drawn = schema if within is None else pa.schema([field for field in schema if field.name in within])
-        return schema, closing(_batches(reader, drawn, _uuids(reader.writer_schema, drawn)), stream.close)
+        return schema, closing(_batches(bare, drawn), stream.close)
 
     def holds(self, data_type: pa.DataType) -> bool:
         return _avro_type(data_type, "x") is not None
@@ -102,11 +112,13 @@ class Avro(Format):
 
 
 def _fastavro(parameter: str, kind: type[ConfigError] = SourceError) -> Any:
-    return _imported("fastavro", f"{parameter}: Avro files are read and written by", kind)
+    return _imported("fastavro", f"{parameter}: Avro files are read and written by", _EXTRA, kind)
 
 
-def _imported(package: str, what: str, kind: type[ConfigError] = SourceError) -> Any:
+def _imported(package: str, what: str, install: str, kind: type[ConfigError] = SourceError) -> Any:
     """Return a package.
+
+    Args: what: the beginning of the error; install: what pip is to install.
 
     Raises:
         ConfigError: of the class `kind`: it is missing.
@@ -114,7 +126,7 @@ def _imported(package: str, what: str, kind: type[ConfigError] = SourceError) ->
     try:
         return importlib.import_module(package)
     except ImportError as e:
-        raise kind(f"{what} {package}, which is missing ({e}): pip install 'akrunner[avro]'") from None
+        raise kind(f"{what} {package}, which is missing ({e}): pip install {install}") from None
 
 
 def _check_end(stream: Any, sync: bytes, path: str) -> None:
@@ -129,19 +141,81 @@ def _check_end(stream: Any, sync: bytes, path: str) -> None:
     whole = stream.read() == sync
     stream.seek(at)
     if not whole:
-        raise SourceError(f"source: {path} is cut short: its last block has no end")
+        raise SourceError(f"source: {path} is cut short, or damaged at its end: it does not end as its blocks do")
 
 
 # -- reading
 
 
-def _schema(told: Any, path: str) -> pa.Schema:
+class _Rewritten:
+    """A stream that begins with other bytes than its file.
+
+    Args: head: those bytes; rest: the file, at the first byte behind those that are replaced.
+    """
+
+    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
+        self._head: IO[bytes] | None = io.BytesIO(head)
+        self._rest = rest
+
+    def read(self, size: int) -> bytes:
+        if self._head is None:
+            return self._rest.read(size)
+        data = self._head.read(size)
+        if len(data) < size:
+            self._head = None
+            data += self._rest.read(size - len(data))
+        return data
+
+
+def _without_logical(stream: IO[bytes], reader: Any) -> Any:
+    """Return a reader of the same blocks that gives times and identifiers as they are stored: Arrow makes the same of them
+    as of Python's objects, only faster, and also of times that Python's objects cannot hold.
+
+    Args:
+        stream: the file, at its first block.
+        reader: what has read its header.
+    """
+    fastavro = _fastavro("source")
+    head = io.BytesIO()
+    fastavro.writer(head, _bare(reader.writer_schema), [], codec=reader.codec, sync_marker=reader._header["sync"])
+    return fastavro.reader(_Rewritten(head.getvalue(), stream))
+
+
+def _bare(told: Any) -> Any:
+    """Return a type of Avro without its logical types, but for decimals, whose bytes Arrow does not read."""
+    if isinstance(told, list):
+        return list(map(_bare, told))
+    if not isinstance(told, dict):
+        return told
+    kept = {key: value for key, value in told.items() if key != "logicalType" or value == "decimal"}
+    for key in {"type", "items", "values"} & set(kept):
+        kept[key] = _bare(kept[key])
+    if "fields" in kept:
+        kept["fields"] = [{**field, "type": _bare(field["type"])} for field in kept["fields"]]
+    return kept
+
+
+def _schema(told: Any, path: str, only: list[str] | None) -> pa.Schema:
+    """Return the columns of a file. One that is not drawn, and that no column can hold, has the type null.
+
+    Args:
+        told: the file's schema.
+        only: the names of the columns that are drawn; None: all columns.
+    Raises:
+        SourceError: the file has no columns, or no column can hold one.
+    """
     if not isinstance(told, dict) or told.get("type") != "record":
         raise SourceError(f"source: {path} holds no records, and so has no columns")
     known: dict[str, Any] = {}
-    return pa.schema(
-        [_field(field["name"], field["type"], known, f"column {field['name']!r} of {path}") for field in told["fields"]]
-    )
+    found = []
+    for field in told["fields"]:
+        try:
+            found.append(_field(field["name"], field["type"], known, f"column {field['name']!r} of {path}"))
+        except SourceError:
+            if only is None or field["name"] in only:
+                raise
+            found.append(pa.field(field["name"], pa.null()))
+    return pa.schema(found)
 
 
 def _field(name: str, told: Any, known: dict[str, Any], what: str) -> pa.Field:
@@ -151,7 +225,8 @@ def _field(name: str, told: Any, known: dict[str, Any], what: str) -> pa.Field:
     if len(others) > 1:
         shown = ", ".join(one if isinstance(one, str) else str(one.get("type")) for one in others)
         raise SourceError(
-            f"source: {what} is of several types ({shown}), and a column has one; write it with one of them, or null"
+            f"source: {what} is of several types ({shown}), and a column has one; write it with one of them, or null, "
+            "or leave it out (columns=, --columns)"
         )
     return pa.field(name, _arrow_type(others[0], known, what) if others else pa.null(), len(others) < len(told))
 
@@ -194,22 +269,9 @@ def _arrow_type(told: Any, known: dict[str, Any], what: str) -> pa.DataType:
     return found
 
 
-def _uuids(told: Any, drawn: pa.Schema) -> list[str]:
-    """Return the columns whose values fastavro gives as `uuid.UUID`."""
-    found = []
-    for field in told["fields"]:
-        kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
-        if field["name"] in drawn.names and any(isinstance(one, dict) and one.get("logicalType") == "uuid" for one in kinds):
-            found.append(field["name"])
-    return found
-
-
-def _batches(reader: Any, schema: pa.Schema, uuids: list[str]) -> Iterator[pa.RecordBatch]:
+def _batches(reader: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     kind = pa.struct(list(schema))
     while records := list(itertools.islice(reader, _ROWS)):
-        for name in uuids:
-            for record in records:
-                record[name] = None if record[name] is None else str(record[name])
         yield pa.RecordBatch.from_struct_array(pa.array(records, kind)).cast(schema)
 
 

@@ -11,6 +11,7 @@ import datetime
 import importlib
 import itertools
 import re
+import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
@@ -33,6 +34,8 @@ _MOST_ROWS, _MOST_COLUMNS, _MOST_CHARACTERS = 1_048_576, 16_384, 32_767
 _TEXT_BYTES = 1 << 30
 #: the XML of a sheet that is written; zips with longer members are not opened by all programs
 _SHEET_BYTES = (1 << 31) - (1 << 20)
+#: the first bytes of an .xls file, and of an .xlsx file with a password
+_OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ERRORS = {"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"}
 #: the end of a cell with a formula and without its result
 _UNCOMPUTED = re.compile(
@@ -85,6 +88,7 @@ class Excel(Format):
     endings = (".xlsx",)
     title = "an Excel sheet"
     sheets = True
+    doubtful = True
 
     def open(self, table: Reading, path: str, like: pa.Schema | None) -> Opened:
         openpyxl = _openpyxl()
@@ -121,14 +125,34 @@ class Excel(Format):
 
 def _openpyxl() -> Any:
     try:
-        return importlib.import_module("openpyxl")
+        openpyxl = importlib.import_module("openpyxl")
     except ImportError as e:
         raise SourceError(
             f"source: Excel files are read by openpyxl, which is missing ({e}): pip install 'akrunner[excel]'"
         ) from None
+    # it warns about what a file would lose if it were saved again, and about dates that become the error #VALUE!, which is told
+    # here with its cell
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"openpyxl\.")
+    return openpyxl
 
 
 def _check_size(stream: Any, path: str) -> None:
+    """Check that a file is a workbook, and of a size that fits in memory.
+
+    Raises:
+        SourceError: it is not.
+    """
+    if not zipfile.is_zipfile(stream):
+        stream.seek(0)
+        old = stream.read(len(_OLD)) == _OLD
+        raise SourceError(
+            f"source: cannot read {path}: it is "
+            + (
+                "an .xls file of old, or an .xlsx file with a password; save it as .xlsx, and without a password"
+                if old
+                else "no .xlsx file, or is cut short"
+            )
+        )
     with zipfile.ZipFile(stream) as parts:
         held = sum(part.file_size for part in parts.infolist() if not part.filename.startswith("xl/worksheets/"))
     stream.seek(0)
@@ -208,7 +232,8 @@ class _Cells:
         for place, name in enumerate(header):
             if name is None:
                 raise SourceError(
-                    f"source: cell {_cell(place, self._number)} of {self._what} is empty, and would name a column"
+                    f"source: cell {_cell(place, self._number)} of {self._what} is empty, and would name a column (of merged cells only "
+                    "the first has the name): write a name into each cell of the first row that is not empty"
                 )
         self._names = [_unescaped(str(name)) for name in header]
         self._first = self._next()
@@ -216,7 +241,8 @@ class _Cells:
         for place, (name, column) in enumerate(zip(self._names, columns)):
             kind = None
             if asked is not None and name in asked.names:
-                kind = _GIVEN.get(family_of(asked.field(name).type))  # type: ignore[arg-type]
+                family = family_of(asked.field(name).type)
+                kind = _GIVEN.get(family) if family is not None else None
                 self._any |= {name} if kind == pa.string() else set()
             elif like is not None and name in like.names:
                 kind = like.field(name).type if like.field(name).type in _HELD else None

@@ -85,6 +85,7 @@ class Npy(Format):
     name = "npy"
     endings = (".npy",)
     title = "an .npy file"
+    doubtful = True
 
     def begins(self, head: bytes) -> bool:
         return head.startswith(_MAGIC)
@@ -226,12 +227,12 @@ def _column(values: NDArray[Any]) -> pa.Array:
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
     if dtype.kind in "Mm":
-        unit, count = np.datetime_data(dtype)
+        unit = np.datetime_data(dtype)[0]
         # 25 seconds, and days between two times, are no units of Arrow's
         unit = _UNITS.get(unit, unit)
         if dtype.kind == "m" and unit == "D":
             unit = "s"
-        if (unit, count) != np.datetime_data(dtype):
+        if (unit, 1) != np.datetime_data(dtype):
             dtype = np.dtype(f"{dtype.kind}8[{unit}]")
     made: pa.Array = column_of(values.astype(dtype, copy=False))
     return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made

@@ -25,6 +25,7 @@ class Npz(Format):
     name = "npz"
     endings = (".npz",)
     title = "an .npz file"
+    doubtful = True
 
     def open(self, table: Reading, path: str, like: pa.Schema | None) -> Opened:
         stream = table.files.filesystem.open(path, "rb")

@@ -92,7 +92,7 @@ def test_empty_rows_and_short_rows(tmp_path: Path) -> None:
     [
         ([["a", "b"], [1, "x"], ["y", "z"]], r"column 'a' of sheet 'A' of .* has a number in A2 \(1\), and text in A3 \('y'\); .*input_schema='a string'"),
         ([["a"], [True], [DAY]], r"has a boolean in A2 \(True\), and a date in A3"),
-        ([["a", None, "c"], [1, 2, 3]], "cell B1 of sheet 'A' of .* is empty, and would name a column"),
+        ([["a", None, "c"], [1, 2, 3]], "cell B1 of sheet 'A' of .* is empty, and would name a column .of merged cells"),
         ([["a"], [1], [1, None, 5]], "cell C3 of sheet 'A' of .* is in a column without a name"),
         ([["a"], ["#N/A"]], "cell A2 of sheet 'A' of .* has the error #N/A"),
         ([["a", "b"], [1, 2], [3, "=A1+1"]], "cell B3 of sheet 'A' of .* has a formula without its result"),
@@ -171,9 +171,26 @@ def test_a_sheet_is_named_behind_the_path(tmp_path: Path) -> None:
     assert paths.expand(tmp_path / "a.csv?sheet=1", "csv").sheet is None
 
 
+def test_what_openpyxl_would_warn_about_is_no_warning(tmp_path: Path) -> None:
+    (tmp_path / "a.xlsx").write_bytes(written(pa.record_batch({"a": [1, 2]})))
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as old, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as new:
+        for part in old.namelist():
+            extension = b'</sheetData><extLst><ext uri="{CCE6A557-97BC-4b89-ADB6-D9C93CAAB3DF}"/></extLst>'
+            new.writestr(part, old.read(part).replace(b"</sheetData>", extension))
+    assert table(tmp_path / "b.xlsx").to_pydict() == {"a": [1, 2]}
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as old, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as new:
+        for part in old.namelist():
+            new.writestr(part, old.read(part).replace(b"<c><v>1</v>", b'<c s="1"><v>9999999</v>'))
+    with pytest.raises(SourceError, match="'#VALUE!'"):
+        table(tmp_path / "b.xlsx")
+
+
 def test_what_is_no_workbook_or_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.xlsx").write_bytes(b"PK\x03\x04")
-    with pytest.raises(SourceError, match="source: cannot read .*a.xlsx as excel: File is not a zip file"):
+    with pytest.raises(SourceError, match="source: cannot read .*a.xlsx: it is no .xlsx file, or is cut short"):
+        table(tmp_path / "a.xlsx")
+    (tmp_path / "a.xlsx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504))
+    with pytest.raises(SourceError, match="a.xlsx: it is an .xls file of old, or an .xlsx file with a password"):
         table(tmp_path / "a.xlsx")
     saved(tmp_path / "a.xlsx", ["a"], [1])
     monkeypatch.setattr(excel, "_TEXT_BYTES", 1000)

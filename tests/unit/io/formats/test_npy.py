@@ -69,6 +69,8 @@ def written(*batches: pa.RecordBatch) -> Any:
         (np.array(["2026-01", "NaT"], "M8[M]"), pa.date32()),
         (np.array(["2026-01-02T03", "NaT"], "M8[h]"), pa.timestamp("s")),
         (np.array([5, "NaT"], "m8[ms]"), pa.duration("ms")),
+        (np.array([5, "NaT"], "M8[25s]"), pa.timestamp("s")),
+        (np.array([5, "NaT"], "m8[2D]"), pa.duration("s")),
         (np.array([5, -1], "m8[D]"), pa.duration("s")),
         (np.arange(6, dtype="i2").reshape(2, 3), pa.list_(pa.int16(), 3)),
         (np.asfortranarray(np.arange(6, dtype="f4").reshape(2, 3)), pa.list_(pa.float32(), 3)),
