@@ -15,6 +15,7 @@ from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, frames, packed, parse, paths, readers, systems
 from akrunner.io.casts import asked
+from akrunner.io.formats.base import Reading
 from akrunner.io.rows import from_cursor, from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
@@ -188,7 +189,7 @@ def _narrowed(schema: Schema, columns: Sequence[str] | None) -> Schema:
 
 def _read_examples(files: paths.Files, read: ExampleReader, schema: Schema) -> Iterator[pa.RecordBatch]:
     for path in files.paths:
-        with files.filesystem.open(path, "rb", compression="infer") as stream:
+        with Reading(files, schema.arrow).stream(path) as stream:
             yield from read(stream, schema, path)
 
 
