@@ -18,6 +18,7 @@ import pyarrow as pa
 from akrunner.checks import check_text
 from akrunner.errors import ConfigError, SourceError
 from akrunner.installed import Installed
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.formats import arrow, csv, jsonl, parquet, tfrecord
 from akrunner.io.formats.base import Format
 from akrunner.io.formats.lines import Lines
@@ -121,7 +122,7 @@ def known_endings(path: str) -> str:
 
 def lines_of(path: str) -> Lines | None:
     """Return the format of lines that a file name tells; None if it tells none."""
-    return next((form for form in LINES if path.lower().endswith(form.endings[0])), None)
+    return next((form for form in LINES if form.whole(path.lower()) and format_of(path) == form.name), None)
 
 
 def lines_named(name: Any) -> Lines | None:
@@ -129,11 +130,20 @@ def lines_named(name: Any) -> Lines | None:
     return next((form for form in LINES if isinstance(name, str) and form.name == name), None)
 
 
-def writer_of(form: str, stream: IO[bytes], schema: pa.Schema, write_examples: ExampleWriter) -> Writer:
+def writer_of(
+    form: str,
+    stream: IO[bytes],
+    schema: pa.Schema,
+    write_examples: ExampleWriter,
+    csv: CsvOptions | None = None,
+    path: str = "",
+) -> Writer:
     """Return a writer of batches to a stream.
 
     Args:
         write_examples: writes a batch as TFRecords.
+        csv: how text is written, if the format is CSV.
+        path: the name of the file, which may say how text is written, too.
     """
-    found = named(form)
+    found = named(form).written_as(csv, path)
     return Examples(stream, write_examples) if found.examples else found.writer(stream, schema)
