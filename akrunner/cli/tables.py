@@ -218,6 +218,8 @@ def put(
         select=select,
         header=not no_header,
     )
+    for note in done.notes:
+        typer.echo(f"warning: {note}", err=True)
     said = f"{'wrote' if overwrite else 'added'} {done.rows:,} row{'s' * (done.rows != 1)} to {name}"
     with telling(said):
         if as_json:

@@ -17,11 +17,15 @@ from akrunner.checks import ALIKE, check_url, is_within, kind_in_words
 from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, lakehouse
+from akrunner.io.csv_options import CsvOptions
+from akrunner.io.csv_text import HEAD_BYTES, looks_separated
 from akrunner.wire.near import nearest
 
 PathLike = str | os.PathLike[str]
 
 _HIDDEN = (".", "_")
+#: the ending of names of files that may have a table in them, or any other text
+_TEXT = ".txt"
 #: endings of names of files that are still being written, and are renamed when they are complete
 _UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".inprogress", ".crdownload", ".swp", "~")
 
@@ -37,6 +41,7 @@ class Files:
         base: the directory that was given, or the one that stands before a pattern's first wildcard.
         directories: the directories that were given.
         patterns: the patterns that were given.
+        csv: how they are written, if they are CSV; None: nobody has said it.
     """
 
     filesystem: fsspec.AbstractFileSystem
@@ -45,6 +50,7 @@ class Files:
     base: str | None
     directories: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
+    csv: CsvOptions | None = None
 
     @property
     def is_local(self) -> bool:
@@ -77,12 +83,13 @@ def local_path(given: PathLike, parameter: str, instead: str = "") -> str:
     return os.path.abspath(os.path.expanduser(text))
 
 
-def expand(given: PathLike | Sequence[PathLike], form: str | None) -> Files:
+def expand(given: PathLike | Sequence[PathLike], form: str | None, untold: str | None = None) -> Files:
     """Find the files of a source.
 
     Args:
         given: a path, or many; globs or directories; local, or any URL that fsspec can open.
         form: the files' format; None: their names tell it.
+        untold: the format of files whose names do not tell it; None: their content tells it.
     Raises:
         SourceError: there are no files, their formats differ, or a name does not tell its format.
     """
@@ -99,7 +106,7 @@ def expand(given: PathLike | Sequence[PathLike], form: str | None) -> Files:
             )
     found = [path for match in matches for path in match.paths]
     _check_tables(names, matches, form)
-    only = _one_format(first.filesystem, found, form)
+    only = _one_format(first.filesystem, found, form, untold)
     if formats.format_of(found[0]) is None:
         _check_tables(names, matches, only)
     return Files(
@@ -112,14 +119,17 @@ def expand(given: PathLike | Sequence[PathLike], form: str | None) -> Files:
     )
 
 
-def _one_format(fs: fsspec.AbstractFileSystem, found: list[str], form: str | None) -> str:
+def _one_format(fs: fsspec.AbstractFileSystem, found: list[str], form: str | None, untold: str | None) -> str:
     told = {form or formats.format_of(path): path for path in reversed(found)}
     if len(told) > 1:
         shown = ", ".join(f"{one or 'unknown'}: {redacted(path)}" for one, path in sorted(told.items(), key=str))
         raise SourceError(f"source: files of several formats ({shown}); give those of one, or input_format= (--input-format)")
     ((only, path),) = told.items()
+    only = only or untold
     head = _head(fs, path) if only is None else b""
-    only = only or formats.beginning(head)
+    only = only or formats.beginning(head[: formats.HEAD_BYTES])
+    if only is None and path.lower().endswith(_TEXT) and looks_separated(head):
+        only = formats.csv.FORMAT.name
     if only is None:
         database = database_of(path, head) if is_local(fs) else None
         if database is not None:
@@ -134,7 +144,7 @@ def _one_format(fs: fsspec.AbstractFileSystem, found: list[str], form: str | Non
 def _head(fs: fsspec.AbstractFileSystem, path: str) -> bytes:
     """Return the first bytes of a file whose name does not tell its format."""
     with ours(SourceError, f"source: cannot read {path}"), fs.open(path, "rb") as file:
-        head: bytes = file.read(formats.HEAD_BYTES)
+        head: bytes = file.read(HEAD_BYTES if path.lower().endswith(_TEXT) else formats.HEAD_BYTES)
     return head
 
 

@@ -210,6 +210,20 @@ OPTIONS = (
         instead={"pack": "of tables, as in `run`."},
     ),
     Option(
+        "input_csv",
+        "CsvLike | None",
+        INPUT,
+        'how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header, null, '
+        "decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it if "
+        "it is no comma.",
+        verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
+        types={"pack": "str | Mapping[str, Any] | None"},
+        help="How CSV is written: delimiter=;,quote=',header=no,null=NA,decimal=comma,comment=#,skip=2,encoding=latin-1.",
+        needs=_OF_A_TABLE,
+        rows=True,
+        instead={"pack": "of tables, as in `run`."},
+    ),
+    Option(
         "follow",
         "bool",
         INPUT,
@@ -299,6 +313,17 @@ OPTIONS = (
         'of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.',
         verbs=("run", "predict"),
         help="csv, parquet, jsonl, arrow or tfrecord, where the name of --output does not tell; csv.gz: compressed.",
+        needs=dict.fromkeys(("run", "predict"), ("output",)),
+        rows=True,
+    ),
+    Option(
+        "output_csv",
+        "CsvLike | None",
+        OUTPUT,
+        'how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal, encoding. '
+        "None: with commas, and with tabs if the name ends in .tsv.",
+        verbs=("run", "predict"),
+        help="How --output is written if it is CSV: delimiter=tab,header=no,null=NA,decimal=comma,encoding=latin-1.",
         needs=dict.fromkeys(("run", "predict"), ("output",)),
         rows=True,
     ),

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
-from akrunner.prepare.arguments import PathLike, SchemaLike
+from akrunner.prepare.arguments import CsvLike, PathLike, SchemaLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -38,9 +38,11 @@ def predict(
     defaults: Mapping[str, Any] | None = None,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
     num_workers: int | None = None,
     engine: str | Engine = "local",
@@ -79,11 +81,16 @@ def predict(
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory
             with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.
         output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
@@ -124,9 +131,11 @@ def predict(
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
             num_workers=num_workers,
             engine=engine,
@@ -165,9 +174,11 @@ def plan_predict(
     defaults: Mapping[str, Any] | None = None,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
     num_workers: int | None = None,
     engine: str | Engine = "local",
@@ -207,11 +218,16 @@ def plan_predict(
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory
             with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.
         output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
@@ -249,9 +265,11 @@ def plan_predict(
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
             num_workers=num_workers,
             engine=engine,
@@ -291,6 +309,7 @@ def predict_stream(
     defaults: Mapping[str, Any] | None = None,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     follow: bool = False,
     flush_seconds: float = 0.02,
     output_schema: SchemaLike | None = None,
@@ -335,6 +354,9 @@ def predict_stream(
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
@@ -376,6 +398,7 @@ def predict_stream(
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             flush_seconds=flush_seconds,
             output_schema=output_schema,
             num_workers=num_workers,

@@ -46,10 +46,12 @@ class Put:
     Attributes:
         rows: how many rows were added.
         created: the CREATE TABLE of the table that was made; "" if the table was there.
+        notes: what was found about the file that nobody had said.
     """
 
     rows: int
     created: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def put(
@@ -98,7 +100,7 @@ def put(
         for batch in _read(table, info):
             part.write(batch)
             rows += batch.num_rows
-    return Put(rows, "" if known is not None else ddl.create_sql(name.sql, info))
+    return Put(rows, "" if known is not None else ddl.create_sql(name.sql, info), table.notes)
 
 
 def _headed(files: paths.Files) -> bool:
