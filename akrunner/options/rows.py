@@ -218,7 +218,7 @@ OPTIONS = (
         "it is no comma.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
         types={"pack": "str | Mapping[str, Any] | None"},
-        help="How CSV is written: delimiter=;,quote=',header=no,null=NA,decimal=comma,comment=#,skip=2,encoding=latin-1.",
+        help="How CSV is written: delimiter=;,null=NA. Also quote, header, decimal, comment, skip, encoding.",
         needs=_OF_A_TABLE,
         rows=True,
         instead={"pack": "of tables, as in `run`."},
@@ -323,7 +323,7 @@ OPTIONS = (
         'how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal, encoding. '
         "None: with commas, and with tabs if the name ends in .tsv.",
         verbs=("run", "predict"),
-        help="How --output is written if it is CSV: delimiter=tab,header=no,null=NA,decimal=comma,encoding=latin-1.",
+        help="How --output is written if it is CSV: delimiter=tab,null=NA. Also quote, header, decimal, encoding.",
         needs=dict.fromkeys(("run", "predict"), ("output",)),
         rows=True,
     ),
