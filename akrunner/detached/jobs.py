@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from akrunner import codec, leftovers
+from akrunner import leftovers
 from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.engines.flink.host.rest import ENDED, Rest
 from akrunner.engines.flink.schemas import schema_text

@@ -65,7 +65,7 @@ def open_source(
     url = systems.one_system(source, input_format)
     if url is not None:
         if input_csv is not None:
-            raise SourceError("input_csv= (--input-csv) is for files; the source is a table of a database")
+            raise SourceError("input_csv= (--input-csv) is for files; the source is a table")
         # if the URL names no table, the database system itself runs the query
         asked = select if not systems.names_table(url) else None
         source = systems.system_of(url).open(url, asked, columns if select is None and input_schema is None else None)

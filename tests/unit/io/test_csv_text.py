@@ -147,3 +147,20 @@ def test_blocks_are_read_as_the_file_is(tmp_path: Path) -> None:
 def test_what_looks_like_a_table() -> None:
     assert looks_separated(b"a|b\n1|2\n") and looks_separated("a\tb\n1\t2\n".encode("utf-16"))
     assert not looks_separated(b"hello, world\nthis is text\n") and not looks_separated(b"PAR1,a\nPAR1,b\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("sqlite:///no.db?table=t", r"^input_csv= \(--input-csv\) is for files; the source is a table$"),
+        ({"a": [1]}, "^input_csv= is for files; the source is dict"),
+        ("t.jsonl", r"^input_csv= \(--input-csv\) is for CSV; .*t\.jsonl is jsonl; leave it out$"),
+    ],
+)
+def test_how_csv_is_written_says_nothing_about_others(
+    source: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.jsonl").write_text('{"a": 1}\n')
+    with pytest.raises(SourceError, match=words):
+        opened(source, "null=NA")
