@@ -19,6 +19,7 @@ from dataclasses import replace
 from akrunner.errors import SourceError
 from akrunner.io.compression import endings
 from akrunner.io.csv_options import COMMA, PLAIN, CsvOptions, word_of
+from akrunner.io.lines import LooseQuote, csv_row_ends
 from akrunner.io.text import BOM, ROW_BYTES, SHOWN, is_other
 
 #: how many bytes of a text are looked at
@@ -104,7 +105,7 @@ class CsvText:
             mark = re.escape(mark.translate(self._there) if self._there is not None else mark)
             # a quoted cell may contain lines that look like comments, and a comment may contain quotes
             self._comment = re.compile(
-                rb'(?:\A|(?<=[,\n\r]))"[^"]*(?:""[^"]*)*(?:"|(\Z))|(?:\A|(?<=[\n\r]))' + mark + rb"[^\r\n]*"
+                rb'((?:\A|(?<=[,\n\r]))"[^"]*(?:""[^"]*)*(?:"|\Z))|(?:\A|(?<=[\n\r]))' + mark + rb"[^\r\n]*"
             )
 
     def _marked(self, size: int) -> bytes:
@@ -124,13 +125,12 @@ class CsvText:
             if more and not end:
                 self._rest = data
                 continue
-            open_ = [one.start() for one in self._comment.finditer(data[:end]) if one[1] is not None] if more else []
-            if open_ and len(data) <= ROW_BYTES:
-                # the row ends in what is read next
-                end = max(data.rfind(b"\n", 0, open_[0]), data.rfind(b"\r", 0, open_[0])) + 1
-            self._rest = data[end:]
-            if end or not more:
-                return self._comment.sub(_kept, data[:end])
+            text = self._comment.sub(rb"\1", data[:end])
+            whole = _whole_rows(text) if more else len(text)
+            # a row that ends in what is read next begins the next part, where its cells are found again
+            self._rest = text[whole:] + data[end:]
+            if whole or not more:
+                return text[:whole]
 
     def _utf8(self, size: int) -> bytes:
         """Return more of the text as UTF-8; empty if it has ended."""
@@ -302,5 +302,15 @@ def _widths(rows: str, mark: str, quote: str, ended: bool) -> list[int]:
     return found if ended or len(found) < 2 else found[:-1]
 
 
-def _kept(found: re.Match[bytes]) -> bytes:
-    return found[0] if found[0].startswith(b'"') else b""
+def _whole_rows(text: bytes) -> int:
+    """Return the length of the rows that have ended, of a text that ends with a line. All of it if a quote is wrong, or a row too
+    long: the parser says so."""
+    if b'"' not in text or len(text) > ROW_BYTES:
+        return len(text)
+    try:
+        ends, opened = csv_row_ends(text if b"\n" in text else text.replace(b"\r", b"\n"))
+    except LooseQuote:
+        return len(text)
+    if opened is None:
+        return len(text)
+    return int(ends[-1]) if ends.size else 0

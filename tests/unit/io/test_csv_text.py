@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,15 @@ def test_a_text_that_comes_byte_by_byte() -> None:
     assert text.settle().delimiter == ";" and text.skipped == 2
     assert b"".join(iter(lambda: text.read(9), b"")) == b'a,b\n1,"2\n#"\n\n3,4\n'
     assert text.read(9) == b""
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 1 << 16])
+def test_comments_are_the_same_however_the_text_arrives(size: int) -> None:
+    # the second cell of a row opens where the first has lines that look like comments
+    stream = io.BytesIO(b'a,b\n"x\n#y","z""\n#z"\n# so, "it\n1,#2\n\r\n#"\n"#",3')
+    text = CsvText(lambda most: stream.read(min(most, size)), CsvOptions(comment="#"), "t")
+    assert text.settle().delimiter == ","
+    assert b"".join(iter(lambda: text.read(1 << 16), b"")) == b'a,b\n"x\n#y","z""\n#z"\n\n1,#2\n\r\n\n"#",3'
 
 
 def test_blocks_are_read_as_the_file_is(tmp_path: Path) -> None:
