@@ -104,7 +104,9 @@ class Csv(Lines):
         return data if self._settled.there is None else data.translate(self._settled.there)
 
     def block(self, start: int, end: int) -> Any:
-        return [start, end] if self._settled == COMMA else [start, end, self._settled.as_json()]
+        # only plain text has blocks, so the encoding says nothing
+        plain = replace(self._settled, encoding="") == COMMA
+        return [start, end] if plain else [start, end, self._settled.as_json()]
 
     def of_block(self, block: Any) -> Csv:
         return Csv(CsvOptions.from_json(block[2])) if len(block) > 2 else self

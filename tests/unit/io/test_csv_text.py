@@ -150,6 +150,10 @@ def test_blocks_are_read_as_the_file_is(tmp_path: Path) -> None:
         # a TaskManager knows the format's name and the block alone
         (batch,) = formats.named("csv").rows(path, counted[0][0], table.schema)
         assert batch.to_pydict() == {"a": [1, 2], "b": ["'x,", None]}
+    (tmp_path / "a.csv").write_bytes(b"a,b\n1,2\n")
+    table = opened(path)
+    assert table.files is not None
+    assert formats.named("csv").written_as(table.files.csv).blocks(path, table.schema, path) == [([4, 8], 1)]
     (tmp_path / "a.csv").write_bytes(b"a,b\n#\n1,2\n")
     assert formats.named("csv").written_as(CsvOptions(",", comment="#")).blocks(path, table.schema, path) is None
 
