@@ -120,7 +120,7 @@ def expand(given: PathLike | Sequence[PathLike], form: str | None, untold: str |
         next((match.base for match in matches if match.base is not None), None),
         tuple(match.directory for match in matches if match.directory is not None),
         tuple(match.pattern for match in matches if match.pattern is not None),
-        sheet,
+        sheet=sheet,
     )
 
 
