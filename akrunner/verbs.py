@@ -11,7 +11,7 @@ from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.planning.making import plan_job
 from akrunner.planning.plan import Plan
-from akrunner.prepare.arguments import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
+from akrunner.prepare.arguments import Arguments, CsvLike, PathLike, SchemaLike, ScriptLike, SplitLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob
@@ -39,11 +39,13 @@ def run(
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     data_format: Literal["examples", "columns"] = "examples",
     output_tables: SequenceNotStr[str] = (),
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
     num_workers: int | None = None,
     num_ps: int | None = None,
@@ -107,6 +109,9 @@ def run(
         split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_tables: tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has
@@ -117,6 +122,8 @@ def run(
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         num_ps: parameter servers; None: 0.
@@ -179,11 +186,13 @@ def run(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             data_format=data_format,
             output_tables=output_tables,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
             num_workers=num_workers,
             num_ps=num_ps,
@@ -239,6 +248,7 @@ def train(
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     data_format: Literal["examples", "columns"] = "examples",
     output_schema: SchemaLike | None = None,
     overwrite: bool = False,
@@ -305,6 +315,9 @@ def train(
         split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
@@ -371,6 +384,7 @@ def train(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             data_format=data_format,
             output_schema=output_schema,
             overwrite=overwrite,
@@ -424,6 +438,7 @@ def stream(
     defaults: Mapping[str, Any] | None = None,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     follow: bool = False,
     flush_seconds: float = 0.02,
     data_format: Literal["examples", "columns"] = "examples",
@@ -482,6 +497,9 @@ def stream(
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -537,6 +555,7 @@ def stream(
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             flush_seconds=flush_seconds,
             data_format=data_format,
             output_schema=output_schema,
@@ -595,6 +614,7 @@ def plan(
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     follow: bool = False,
     flush_seconds: float = 0.02,
     data_format: Literal["examples", "columns"] = "examples",
@@ -602,6 +622,7 @@ def plan(
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
     num_workers: int | None = None,
     num_ps: int | None = None,
@@ -672,6 +693,9 @@ def plan(
         split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -684,6 +708,8 @@ def plan(
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         num_ps: parameter servers; None: 0.
@@ -745,12 +771,14 @@ def plan(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             flush_seconds=flush_seconds,
             data_format=data_format,
             output_tables=output_tables,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
             num_workers=num_workers,
             num_ps=num_ps,

@@ -8,6 +8,7 @@ import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import IO, Any, Protocol, cast
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats
 from akrunner.io.compression import Codec, codec_named
+from akrunner.io.csv_options import CsvOptions
+from akrunner.io.csv_text import TAB_ENDINGS
 from akrunner.io.destinations import Destination, FileDestination, FolderDestination, file_destination, folder_destination
 from akrunner.io.paths import database_of
 from akrunner.io.unfinished import is_directory
@@ -170,6 +173,7 @@ class FileSink(_Committed):
         path: a local path, or any URL that fsspec can open for writing.
         form: the name of a format; None: the file's name tells it.
         overwrite: whether an existing file of that name may be replaced.
+        csv: how the file is written if it is CSV; None: as its name says, or with commas.
     Raises:
         SinkError: the file exists, its directory does not, its format is unknown, or the format cannot hold a column.
     """
@@ -177,10 +181,17 @@ class FileSink(_Committed):
     _destination: FileDestination
 
     def __init__(
-        self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
+        self,
+        path: str,
+        schema: pa.Schema,
+        write_examples: ExampleWriter,
+        form: str | None = None,
+        overwrite: bool = False,
+        csv: CsvOptions | None = None,
     ) -> None:
         self.path = os.fspath(path)
         self.format, self._codec = _format_of(self.path, form)
+        self._csv = _check_csv(csv, self.format, self.path)
         self._schema = schema
         self._write_examples = write_examples
         formats.named(self.format).check(schema)
@@ -201,7 +212,13 @@ class FileSink(_Committed):
         if self._writer is None:
             self._gate = Gate(self._destination.open())
             self._writer = formats.writer_of(
-                self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples, self._codec
+                self.format,
+                cast(IO[bytes], self._gate),
+                self._schema,
+                self._write_examples,
+                self._codec,
+                self._csv,
+                self.path,
             )
         return self._writer
 
@@ -234,10 +251,17 @@ class PartsSink(_Committed):
     _destination: FolderDestination
 
     def __init__(
-        self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
+        self,
+        path: str,
+        schema: pa.Schema,
+        write_examples: ExampleWriter,
+        form: str | None = None,
+        overwrite: bool = False,
+        csv: CsvOptions | None = None,
     ) -> None:
         self.path = os.fspath(path)
         self.format, self._codec = formats.written_as(formats.check_output_format(form) or "parquet")
+        self._csv = _check_csv(csv, self.format, self.path)
         self._schema = schema
         self._write_examples = write_examples
         # report a column that the format cannot hold before anything starts
@@ -261,8 +285,8 @@ class PartsSink(_Committed):
         return posixpath.join(self.partial, self._name_of(task))
 
     def _name_of(self, task: TaskSpec) -> str:
-        ending = self._codec.ending if self._codec is not None else ""
-        return f"part-{task.role}-{task.index}{formats.named(self.format).endings[0]}{ending}"
+        plain = ".tsv" if self._csv is not None and self._csv.delimiter == "\t" else formats.named(self.format).endings[0]
+        return f"part-{task.role}-{task.index}{plain}{self._codec.ending if self._codec is not None else ''}"
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         with _told(self.path, self._destination.at):
@@ -274,7 +298,9 @@ class PartsSink(_Committed):
             gate = Gate(self._destination.open(self._name_of(task)))
             self._open[task] = (
                 gate,
-                formats.writer_of(self.format, cast(IO[bytes], gate), self._schema, self._write_examples, self._codec),
+                formats.writer_of(
+                    self.format, cast(IO[bytes], gate), self._schema, self._write_examples, self._codec, self._csv
+                ),
             )
         return self._open[task][1]
 
@@ -291,6 +317,27 @@ class PartsSink(_Committed):
         for gate, writer in self._open.values():
             _drop(gate, writer)
         self._open = {}
+
+
+def _check_csv(csv: CsvOptions | None, form: str, path: str) -> CsvOptions | None:
+    """Return how a file is written if it is CSV.
+
+    Raises:
+        SinkError: the user said it, and the file is of another format, or its rows could not be read again.
+    """
+    if csv is not None and not formats.named(form).delimited:
+        raise SinkError(
+            f"output_csv= (--output-csv) is for CSV, and {redacted(path)} is {form}; leave it out, or give output_format= "
+            "(--output-format) csv"
+        )
+    if csv is not None and not csv.delimiter:
+        csv = replace(csv, delimiter="\t" if path.lower().endswith(TAB_ENDINGS) else ",")
+        if csv.delimiter in (csv.decimal, csv.quote):
+            raise SinkError(
+                f"output_csv: {csv.delimiter!r} stands between cells, and cannot be decimal or quote, too; give another "
+                "delimiter, such as delimiter=semicolon"
+            )
+    return csv
 
 
 def _format_of(path: str, given: str | None) -> tuple[str, Codec | None]:
@@ -368,12 +415,17 @@ def format_shown(path: str, form: str | None) -> str:
 
 
 def sink_to(
-    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
+    path: str,
+    schema: pa.Schema,
+    write_examples: ExampleWriter,
+    form: str | None = None,
+    overwrite: bool = False,
+    csv: CsvOptions | None = None,
 ) -> FileSink | PartsSink:
     """Open a sink for one file; or for a directory of files, if the path ends in "/". The arguments and errors are those of
     `FileSink` and `PartsSink`."""
     made = PartsSink if path.endswith("/") else FileSink
-    return made(path, schema, write_examples, form, overwrite)
+    return made(path, schema, write_examples, form, overwrite, csv)
 
 
 class LineWriter:
@@ -385,16 +437,24 @@ class LineWriter:
         form: jsonl or csv.
         schema: the schema of the batches; None: batches are ignored.
         name: the name of the stream in errors.
+        csv: how CSV is written; None: as the name says, or with commas.
     """
 
-    def __init__(self, stream: IO[bytes], form: str, schema: pa.Schema | None, name: str = "stdout") -> None:
+    def __init__(
+        self,
+        stream: IO[bytes],
+        form: str,
+        schema: pa.Schema | None,
+        name: str = "stdout",
+        csv: CsvOptions | None = None,
+    ) -> None:
         self._stream = stream
         self._name = name
         self._writer: Writer | None = None
         lines = formats.lines_named(form)
         if schema is not None and lines is not None:
             with self._told():
-                self._writer = lines.line_writer(stream, schema)
+                self._writer = lines.written_as(csv, name).line_writer(stream, schema)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:

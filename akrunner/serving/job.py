@@ -32,6 +32,7 @@ from akrunner.engines.base import Engine, Observer, RowSink, RowSource, Stoppabl
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.formats import check_format
 from akrunner.io.partitioner import rechunk
 from akrunner.io.paths import check_apart
@@ -67,7 +68,7 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     """Run a prediction, as `akrunner.predict` says. Raises: the exceptions of `akrunner.predict`."""
     engine = engine_of(given.engine)
     check_observer(observer)
-    check_output(given.output, given.output_format, given.overwrite, None)
+    check_output(given.output, given.output_format, given.overwrite, None, given.output_csv)
     prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
     schema = prepared.plan.result
     if given.output is None:
@@ -78,7 +79,8 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
         check_apart(prepared.table.read_from, given.output)
     _check_replaces_nothing(given)
     with ours(SinkError, f"output: {given.output}"):
-        sink = file_sink(os.fspath(given.output), schema, codec.write_examples, given.output_format, given.overwrite)
+        csv = CsvOptions.of(given.output_csv, "output_csv")
+        sink = file_sink(os.fspath(given.output), schema, codec.write_examples, given.output_format, given.overwrite, csv)
     outcome = run_into(sink, lambda: prepared.run(engine, sink, observer))
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
@@ -95,8 +97,8 @@ def run_predict_stream(
             f"watch: new models are taken by streams of engine='local'; on {engine.name} start the stream anew with the new "
             "model"
         )
-    source, form, columns = lines_source(given.source, given.input_format, given.input_schema, follow)
-    prepared = Prediction.prepare(replace(given, source=source, input_format=form, input_schema=columns), engine, arriving=True)
+    given = replace(given, **lines_source(vars(given), follow))
+    prepared = Prediction.prepare(given, engine, arriving=True)
     return StreamJob(lambda sink, cancel: prepared.run(engine, sink, observer, cancel, watched), prepared.plan.result)
 
 
@@ -107,7 +109,7 @@ def checked(given: PredictArguments, install: bool = True) -> Prediction:
     Raises: ConfigError: an argument is wrong.
     """
     prepared = Prediction.prepare(given, engine_of(given.engine), install=install)
-    check_output(given.output, given.output_format, given.overwrite, prepared.plan.result)
+    check_output(given.output, given.output_format, given.overwrite, prepared.plan.result, given.output_csv)
     _check_replaces_nothing(given)
     return prepared
 
@@ -285,6 +287,7 @@ class Prediction:
             capacity.check_fits(num_workers=given.num_workers)
         settings = Settings.of(given)
         select, form = check_select(given.select), check_format(given.input_format, "input_format")
+        csv = CsvOptions.of(given.input_csv, "input_csv")
         defaults = check_defaults(given.defaults)
 
         def read() -> TableSource:
@@ -294,6 +297,7 @@ class Prediction:
                     read_examples=codec.read_examples,
                     input_schema=settings.input_schema,
                     input_format=form,
+                    input_csv=csv,
                     select=select,
                     select_seconds=given.timeout,
                     defaults=defaults,
@@ -308,7 +312,8 @@ class Prediction:
         python, requirements = interpreter_of(given, engine)
         table = found or read()
         plan = settings.plan(signature, table.schema)
-        job = job_for(opened, plan, given, settings, python, requirements if install else None, notes=read_twice(table))
+        notes = [*read_twice(table), *table.notes]
+        job = job_for(opened, plan, given, settings, python, requirements if install else None, notes=notes)
         return cls(opened, plan, job, table, arriving)
 
     def attach(self, engine: Any, observer: Observer | None, restarts: int = 0) -> Any:
