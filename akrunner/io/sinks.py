@@ -23,7 +23,7 @@ from akrunner.io.paths import database_of, expand
 from akrunner.io.readers import open_files
 from akrunner.io.sorting import Sorter
 from akrunner.io.unfinished import is_directory
-from akrunner.io.writers import ExampleWriter, Gate, Writer
+from akrunner.io.writers import ExampleWriter, Gate, Gathered, Writer
 from akrunner.spec import TaskSpec
 
 
@@ -512,10 +512,13 @@ class LineWriter:
         self._stream = stream
         self._name = name
         self._writer: Writer | None = None
-        lines = formats.lines_named(form)
-        if schema is not None and lines is not None:
+        if schema is not None:
             with self._told():
-                self._writer = lines.line_writer(stream, schema)
+                self._writer = self._begun(stream, form, schema)
+
+    def _begun(self, stream: IO[bytes], form: str, schema: pa.Schema) -> Writer | None:
+        lines = formats.lines_named(form)
+        return lines.line_writer(stream, schema) if lines is not None else None
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -541,3 +544,11 @@ class LineWriter:
             with self._told():
                 self._writer.close()
                 self._stream.flush()
+
+
+class ArrowStream(LineWriter):
+    """Writes batches to a stream as Arrow's IPC stream, small ones joined. Methods and arguments are those of `LineWriter`."""
+
+    def _begun(self, stream: IO[bytes], form: str, schema: pa.Schema) -> Writer | None:
+        # pyarrow may close what it is given
+        return Gathered(pa.ipc.new_stream(cast(IO[bytes], Gate(stream)), schema))

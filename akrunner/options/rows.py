@@ -278,7 +278,7 @@ OPTIONS = (
         "`output_format` says otherwise; None: they come back as `result.table`.",
         verbs=("run", "predict", "pack"),
         help="File to write: .parquet .csv .jsonl .arrow .tfrecord. DIR/ for a directory with a file of each task. - for "
-        "stdout: JSON lines, or --output-format csv. odps://PROJECT/tables/T: rows are added to the table.",
+        "stdout: JSON lines, or --output-format csv or arrow. odps://PROJECT/tables/T: rows are added to the table.",
         helps={
             "pack": "",
             "stream": "File to write; it is there when the stream has ended. Default, and -: stdout, JSON lines, as they come.",
