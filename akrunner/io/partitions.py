@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from akrunner.arrays import numbers_of
+from akrunner.arrays import array_of, numbers_of
 from akrunner.errors import SourceError, WriteError
 
 #: the value that stands for a null
@@ -110,12 +110,12 @@ def divided(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str, 
     rest = batch.drop_columns(list(names))
     _, firsts, counts = np.unique(codes, return_index=True, return_counts=True)
     order = np.argsort(codes, kind="stable")
-    if len(firsts) > 1:
-        rest = rest.take(pa.array(order))
     starts = np.cumsum(counts) - counts
     for group in np.argsort(firsts):
         values = [known[places[firsts[group]]] for places, known in labels]
-        yield directory(names, values), rest.slice(int(starts[group]), int(counts[group]))
+        # each has rows of its own, as a slice would keep the whole batch in memory until its file takes the rows
+        own = rest if len(firsts) == 1 else rest.take(array_of(order[starts[group] : starts[group] + counts[group]]))
+        yield directory(names, values), own
 
 
 def directory(names: Sequence[str], values: Sequence[str | None]) -> str:

@@ -21,6 +21,8 @@ from akrunner.spec import TaskSpec
 
 #: the most bytes of rows that all open files together may hold before they write them
 _HELD_BYTES = 128 << 20
+#: the most bytes of rows that all open files together may have written last: until the next rows, Parquet keeps up to three times as much
+_KEPT_BYTES = 256 << 20
 #: a file that is nearly full writes what it holds, to see its size, if that is at least this part of a whole file
 _WORTH = 8
 #: how many bytes of text a byte of a column may become, until the first rows have told
@@ -35,6 +37,8 @@ class _Part:
         self.rows = 0
         #: bytes of rows, as they are in memory, that the writer may hold
         self.held = 0
+        #: bytes of the rows that reached the file last
+        self.kept = 0
         self._growth = growth
         self._given = 0
         # a format may begin its files before the first row
@@ -64,7 +68,7 @@ class _Part:
         if self.gate.tell() == self._at:
             return
         self._given += self.held
-        self._at, self.held = self.gate.tell(), 0
+        self._at, self.kept, self.held = self.gate.tell(), self.held, 0
         self._growth = max((self._at - self._begun) / max(1, self._given), 0.01)
 
 
@@ -127,6 +131,8 @@ class Parts:
             self._part(task, folder)
         while rows.num_rows:
             part = self._part(task, folder)
+            # the files are in the order in which they were written to last
+            self._open[task, folder] = self._open.pop((task, folder))
             fit = self._fitting(part, rows)
             if fit:
                 part.write(rows.slice(0, fit))
@@ -175,9 +181,9 @@ class Parts:
 
     def _name(self, key: tuple[TaskSpec, str]) -> str:
         whole = self.name_of(key[0])
-        if not (self._layout.max_rows or self._layout.max_bytes):
-            return whole
         number = self._numbers[key] = self._numbers.get(key, -1) + 1
+        if not number and not (self._layout.max_rows or self._layout.max_bytes):
+            return whole
         ending = formats.named(self._form).endings[0]
         return f"{whole.removesuffix(ending)}-{number:05}{ending}"
 
@@ -189,9 +195,17 @@ class Parts:
         del self._open[key]
 
     def _bound(self) -> None:
-        """Let the files that hold the most write it, if all together hold too much."""
-        if sum(part.held for part in self._open.values()) <= _HELD_BYTES:
+        """Let the files that hold the most write it, if all together hold too much; and close those to which no rows have come
+        for the longest time, if what they have written last is too much. If rows come for these again, they get another file."""
+        if sum(part.held for part in self._open.values()) > _HELD_BYTES:
+            largest = sorted(self._open.values(), key=lambda part: part.held, reverse=True)
+            for part in largest[: max(1, len(largest) // 2)]:
+                part.flush()
+        kept = sum(part.kept for part in self._open.values())
+        if kept <= _KEPT_BYTES:
             return
-        largest = sorted(self._open.values(), key=lambda part: part.held, reverse=True)
-        for part in largest[: max(1, len(largest) // 2)]:
-            part.flush()
+        for key, part in list(self._open.items())[:-1]:
+            if kept <= _KEPT_BYTES // 2:
+                break
+            kept -= part.kept
+            self._end(key)

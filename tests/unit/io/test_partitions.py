@@ -124,6 +124,11 @@ def test_rows_are_divided_by_the_values_of_columns_and_keep_their_order() -> Non
     assert list(divided(batch.slice(0, 0), ["d"])) == []
 
 
+def test_rows_of_a_directory_do_not_keep_the_others_in_memory() -> None:
+    batch = pa.record_batch({"d": [at % 1000 for at in range(10000)], "n": range(10000)})
+    assert {rows.get_total_buffer_size() for _, rows in divided(batch, ["d"])} == {80}
+
+
 def test_many_columns_of_many_values_stay_apart() -> None:
     # the product of their numbers of values has more than 64 bits
     names = [f"c{at}" for at in range(6)]

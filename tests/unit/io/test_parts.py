@@ -133,6 +133,24 @@ def test_many_open_files_together_hold_little(monkeypatch: pytest.MonkeyPatch) -
     assert sum(map(len, rows(folder).values())) == 4
 
 
+def test_files_without_new_rows_are_closed_if_they_keep_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_HELD_BYTES", 20)
+    monkeypatch.setattr(parts, "_KEPT_BYTES", 40)
+    folder = Folder()
+    out = made(folder, partition_by=("day",))
+    for at in (0, 1, 2, 3):
+        out.write(CHIEF, ROWS.slice(at, 1).take(pa.array([0] * 4)))
+    # all but the last one, which came again
+    assert folder.finished == list(folder.files)[:3]
+    out.finish()
+    assert rows(folder) == {
+        "day=a/part-chief-0.parquet": [1] * 4,
+        "day=b/part-chief-0.parquet": [2] * 4,
+        "day=__HIVE_DEFAULT_PARTITION__/part-chief-0.parquet": [3] * 4,
+        "day=a/part-chief-0-00001.parquet": [4] * 4,
+    }
+
+
 def test_what_is_added_has_a_name_of_its_own_and_comes_last() -> None:
     names = []
     for _ in range(2):
