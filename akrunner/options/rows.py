@@ -282,7 +282,7 @@ OPTIONS = (
         helps={
             "pack": "",
             "stream": "File to write; it is there when the stream has ended. Default, and -: stdout, JSON lines, as they come.",
-            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord; - for stdout.",
+            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord; DIR/ for a directory of files; - for stdout.",
         },
         flags=(
             "--output",
