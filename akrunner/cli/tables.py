@@ -244,7 +244,8 @@ def get(
         None, help="Which, separated by commas. Default: all, and those it is partitioned by, but for those TABLE says."
     ),
     output_format: str | None = typer.Option(
-        None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell; of -: jsonl or csv. Default of -: jsonl."
+        None,
+        help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell; of -: jsonl, csv or arrow. Default of -: jsonl.",
     ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing file."),
     project: str | None = PROJECT,

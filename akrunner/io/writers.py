@@ -51,8 +51,19 @@ class Dated:
                 )
         self._writer.write(batch)
 
+    def flush(self) -> None:
+        """Write the rows that are held; as `Gathered.flush`."""
+        flush(self._writer)
+
     def close(self) -> None:
         self._writer.close()
+
+
+def flush(writer: Writer) -> None:
+    """Let a writer that holds rows write them now."""
+    held = getattr(writer, "flush", None)
+    if held is not None:
+        held()
 
 
 def _limits_of(data_type: pa.DataType) -> tuple[int, int] | None:
@@ -110,15 +121,16 @@ class Gathered:
         self._held.append(batch)
         self._rows += batch.num_rows
         if self._rows >= self._ROWS:
-            self._flush()
+            self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write the rows that are held."""
         if self._held:
             self._writer.write_table(pa.Table.from_batches(self._held).combine_chunks())
             self._held, self._rows = [], 0
 
     def close(self) -> None:
-        self._flush()
+        self.flush()
         self._writer.close()
 
 

@@ -19,7 +19,7 @@ from akrunner.checks import check_text
 from akrunner.errors import ConfigError, SourceError
 from akrunner.installed import Installed
 from akrunner.io.formats import arrow, csv, jsonl, parquet, tfrecord
-from akrunner.io.formats.base import Format
+from akrunner.io.formats.base import Compression, Format
 from akrunner.io.formats.lines import Lines
 from akrunner.io.writers import Examples, ExampleWriter, Writer
 from akrunner.wire.near import nearest
@@ -129,11 +129,16 @@ def lines_named(name: Any) -> Lines | None:
     return next((form for form in LINES if isinstance(name, str) and form.name == name), None)
 
 
-def writer_of(form: str, stream: IO[bytes], schema: pa.Schema, write_examples: ExampleWriter) -> Writer:
+def writer_of(
+    form: str, stream: IO[bytes], schema: pa.Schema, write_examples: ExampleWriter, compression: Compression | None = None
+) -> Writer:
     """Return a writer of batches to a stream.
 
     Args:
         write_examples: writes a batch as TFRecords.
+        compression: one that the format has; None: as the format does by itself.
     """
     found = named(form)
+    if compression is not None and found.compressions:
+        return found.compressing_writer(stream, schema, compression)
     return Examples(stream, write_examples) if found.examples else found.writer(stream, schema)
