@@ -81,6 +81,10 @@ class Layout:
         Raises:
             SinkError: something is.
         """
+        if self.append:
+            raise SinkError(
+                f"append= (--append) is for files; {redacted(path)} is a table, to which rows are added anyway: leave it out"
+            )
         if self.given():
             raise SinkError(f"{self.given()} is for files; {redacted(path)} is a table")
 
@@ -109,7 +113,7 @@ class Layout:
                 if schema.names.count(name) != 1:
                     raise SinkError(
                         f"{option}: the rows have no column {name!r} (they have {', '.join(schema.names)})"
-                        f"{nearest(name, schema.names)}"
+                        f"{nearest(name, schema.names)}{_direction(name, schema)}"
                     )
         for name, _ in self.sort_by:
             if pa.types.is_nested(schema.field(name).type):
@@ -147,6 +151,12 @@ class Layout:
 PLAIN = Layout()
 
 
+def _direction(name: str, schema: pa.Schema) -> str:
+    """Return a hint if a text that is no column begins with one: whoever wrote it meant an order."""
+    column = name.rpartition(" ")[0]
+    return f"; the order of a column is asc or desc, as in '{column} desc'" if column in schema.names else ""
+
+
 def is_label(kind: pa.DataType) -> bool:
     """Whether each value of a type has one text, from which it can be told again."""
     types = pa.types
@@ -173,7 +183,7 @@ def compression_of(given: str) -> Compression:
     if not mark:
         return Compression(name)
     if name not in _LEVELS:
-        raise SinkError(f"{what}: {name} has no levels; {' and '.join(_LEVELS)} have")
+        raise SinkError(f"{what}: {name} has no levels; {', '.join(_LEVELS)} have")
     least, most = _LEVELS[name]
     if not level.isdecimal() or not least <= int(level[:4]) <= most:
         raise SinkError(f"{what}: the levels of {name} are {least} to {most}")

@@ -21,6 +21,9 @@ from akrunner.spec import TaskSpec
 
 #: the most bytes of rows that all open files together may hold before they write them
 _HELD_BYTES = 128 << 20
+#: how many rows of a task, and bytes of all tasks, wait until they are divided among directories: dividing few at a time would be a
+#: call of the format's writer for every few rows
+_WAITING_ROWS, _WAITING_BYTES = 1 << 17, 64 << 20
 #: the most bytes of rows that all open files together may have written last: until the next rows, Parquet keeps up to three times as much
 _KEPT_BYTES = 256 << 20
 #: a file that is nearly full writes what it holds, to see its size, if that is at least this part of a whole file
@@ -92,6 +95,9 @@ class Parts:
         self._write_examples = write_examples
         self._open: dict[tuple[TaskSpec, str], _Part] = {}
         self._numbers: dict[tuple[TaskSpec, str], int] = {}
+        #: rows that are not yet divided among directories
+        self._waiting: dict[TaskSpec, list[pa.RecordBatch]] = {}
+        self._waiting_bytes = 0
         self.files: list[Written] = []
         # rows that are added come behind those that are there, so names begin with the time
         self._mark = f"-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:8]}" if layout.append else ""
@@ -105,8 +111,28 @@ class Parts:
         if not self._layout.partition_by:
             self._put(task, "", batch)
             return
+        if not batch.num_rows:
+            return
+        waiting = self._waiting.setdefault(task, [])
+        waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        if self._waiting_bytes >= _WAITING_BYTES:
+            self._divide_all()
+        elif sum(one.num_rows for one in waiting) >= _WAITING_ROWS:
+            self._divide(task)
+
+    def _divide(self, task: TaskSpec) -> None:
+        """Write the rows of a task that wait to the files of their directories."""
+        batches = self._waiting.pop(task)
+        self._waiting_bytes -= sum(one.nbytes for one in batches)
+        batch = pa.concat_batches(batches)
+        del batches
         for folder, rows in divided(batch, self._layout.partition_by):
             self._put(task, folder, rows)
+
+    def _divide_all(self) -> None:
+        for task in list(self._waiting):
+            self._divide(task)
 
     def write_nothing(self) -> None:
         """Make a file without rows, so that a directory without rows has its columns."""
@@ -114,7 +140,11 @@ class Parts:
         self._part(TaskSpec("chief", 0), directory(self._layout.partition_by, nulls))
 
     def finish(self) -> None:
-        """Close all files."""
+        """Write the rows that wait, and close all files."""
+        self._divide_all()
+        self._close_all()
+
+    def _close_all(self) -> None:
         for key in list(self._open):
             self._end(key)
 
@@ -125,6 +155,7 @@ class Parts:
             with contextlib.suppress(Exception):
                 part.writer.close()
         self._open, self._numbers, self.files = {}, {}, []
+        self._waiting, self._waiting_bytes = {}, 0
 
     def _put(self, task: TaskSpec, folder: str, rows: pa.RecordBatch) -> None:
         if not rows.num_rows:
@@ -162,7 +193,7 @@ class Parts:
             return self._open[key]
         if self._layout.order:
             # the rows come in the order of their directories
-            self.finish()
+            self._close_all()
         if len(self._open) >= self._destination.most:
             raise WriteError(
                 f"partition_by= (--partition-by): the rows have more combinations of values in "

@@ -46,17 +46,33 @@ def layout_of(given: LaidOut) -> Layout:
         size = check_count("max_bytes_per_file", size, _LEAST_BYTES, _MOST)
     rows = given.max_rows_per_file
     compression = given.output_compression
+    partition_by = _named("partition_by", given.partition_by)
+    sort_by = tuple(map(_ordered, _named("sort_by", given.sort_by)))
+    twice = next((name for name, _ in sort_by if [one for one, _ in sort_by].count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"sort_by: column {twice!r} is named twice; name it once")
     return Layout(
-        partition_by=tuple(check_names("partition_by", given.partition_by) or ()),
+        partition_by=partition_by,
         max_rows=check_count("max_rows_per_file", rows, 1, _MOST) if rows is not None else None,
         max_bytes=size,
         compression=compression_of(check_text("output_compression", compression, SinkError))
         if compression is not None
         else None,
-        sort_by=tuple(map(_ordered, check_names("sort_by", given.sort_by) or ())),
+        sort_by=sort_by,
         append=check_flag("append", given.append),
         manifest=check_flag("manifest", given.manifest),
     )
+
+
+def _named(name: str, given: Any) -> tuple[str, ...]:
+    """Return the names that an argument has, () if it is None.
+
+    Raises: ConfigError: it has none.
+    """
+    found = check_names(name, given)
+    if found is not None and not any(one.strip() for one in found):
+        raise ConfigError(f"{name} is empty: name a column, or leave it out")
+    return tuple(found or ())
 
 
 def _ordered(text: str) -> tuple[str, bool]:

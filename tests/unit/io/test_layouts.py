@@ -36,7 +36,7 @@ def test_a_compression_and_its_level(given: str, want: Compression) -> None:
         ("zstd:99", "the levels of zstd are 1 to 22"),
         ("zstd:", "the levels of zstd are 1 to 22"),
         ("gzip:0", "the levels of gzip are 1 to 9"),
-        ("snappy:3", "snappy has no levels; zstd and gzip and brotli have"),
+        ("snappy:3", "snappy has no levels; zstd, gzip, brotli have"),
     ],
 )
 def test_no_compression(given: str, words: str) -> None:
@@ -48,6 +48,11 @@ def test_no_compression(given: str, words: str) -> None:
     ("layout", "form", "words"),
     [
         (Layout(partition_by=("dya",)), "parquet", r"partition_by= \(--partition-by\): the rows have no column 'dya' .*day"),
+        (
+            Layout(sort_by=(("day down", False),)),
+            "parquet",
+            r"sort_by= .*no column 'day down' .*asc or desc, as in 'day desc'$",
+        ),
         (Layout(sort_by=(("t", True),)), "parquet", r"sort_by= \(--sort-by\): the rows have no column 't'"),
         (Layout(sort_by=(("l", True),)), "parquet", "lists have no order"),
         (Layout(partition_by=("x",)), "parquet", "column 'x' is double, which makes no names of directories"),

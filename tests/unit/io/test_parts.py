@@ -75,7 +75,29 @@ def test_a_directory_for_each_value() -> None:
     assert pq.read_schema(io.BytesIO(folder.files["day=a/part-chief-0.parquet"].getvalue())).names == ["n"]
 
 
-def test_too_many_partitions_name_the_option_and_what_helps() -> None:
+def test_few_rows_are_not_divided_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    divided = parts.divided
+    monkeypatch.setattr(parts, "divided", lambda batch, names: (calls.append(batch.num_rows), divided(batch, names))[1])
+    monkeypatch.setattr(parts, "_WAITING_ROWS", 10)
+    folder = Folder()
+    out = made(folder, partition_by=("day",))
+    for _ in range(4):
+        out.write(CHIEF, ROWS)
+    out.write(WORKER, ROWS)
+    assert calls == [12]
+    monkeypatch.setattr(parts, "_WAITING_BYTES", 1)
+    out.write(CHIEF, ROWS)
+    assert calls == [12, 8, 4]
+    out.write(WORKER, ROWS.slice(0, 0))
+    out.finish()
+    assert calls == [12, 8, 4]
+    assert rows(folder)["day=b/part-chief-0.parquet"] == [2] * 5
+    assert rows(folder)["day=b/part-worker-0.parquet"] == [2]
+
+
+def test_too_many_partitions_name_the_option_and_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_WAITING_ROWS", 1)
     folder = Folder(2)
     out = made(folder, partition_by=("day",))
     with pytest.raises(WriteError, match=r"partition_by= .*values in day than files can be open here \(2\).*sort_by="):
@@ -123,6 +145,7 @@ def test_a_row_that_is_larger_than_a_file_has_one_for_itself() -> None:
 
 
 def test_many_open_files_together_hold_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_WAITING_ROWS", 1)
     monkeypatch.setattr(parts, "_HELD_BYTES", 20)
     folder = Folder()
     out = made(folder, partition_by=("day",))
@@ -134,6 +157,7 @@ def test_many_open_files_together_hold_little(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_files_without_new_rows_are_closed_if_they_keep_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_WAITING_ROWS", 1)
     monkeypatch.setattr(parts, "_HELD_BYTES", 20)
     monkeypatch.setattr(parts, "_KEPT_BYTES", 40)
     folder = Folder()

@@ -34,6 +34,8 @@ def test_what_is_asked_for() -> None:
     [
         ({"partition_by": ["a", "a"]}, "partition_by=.*each once"),
         ({"partition_by": 3}, "^partition_by must be a list of names"),
+        ({"partition_by": []}, "^partition_by is empty"),
+        ({"sort_by": "a,a desc"}, "^sort_by: column 'a' is named twice"),
         ({"sort_by": "a,"}, "^sort_by="),
         ({"sort_by": [" "]}, "^sort_by"),
         ({"max_rows_per_file": 0}, "^max_rows_per_file=0"),
