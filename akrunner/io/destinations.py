@@ -18,6 +18,7 @@ The old output is untouched until `commit`; `abort` leaves nothing new. If the h
 from __future__ import annotations
 
 import os
+import posixpath
 from typing import IO, Any, Protocol
 
 import fsspec
@@ -25,6 +26,7 @@ import fsspec
 from akrunner.checks import check_url
 from akrunner.errors import SinkError
 from akrunner.foreign import ours
+from akrunner.io import lakehouse
 from akrunner.io.local_destinations import LocalFile, LocalFolder, Straight, is_special
 from akrunner.io.manifests import Seal
 from akrunner.io.paths import is_local
@@ -75,14 +77,18 @@ class FolderDestination(Destination, Protocol):
     def commit(self, seal: Seal | None = None) -> None: ...
 
 
-def file_destination(path: str, overwrite: bool) -> FileDestination:
+def file_destination(path: str, overwrite: bool, lakes: bool = False) -> FileDestination:
     """Return the destination of a file.
 
+    Args:
+        lakes: whether lakehouse tables keep their rows in such files.
     Raises:
         SinkError: the file may not be written there.
     """
     with ours(SinkError, f"output: cannot open {path}"):
         fs, target = _file_system(path)
+        if lakes:
+            lakehouse.check_output(fs, path, posixpath.dirname(target), is_local(fs))
         if is_local(fs):
             if is_special(target):
                 return Straight(target, path)
@@ -101,6 +107,7 @@ def folder_destination(path: str, overwrite: bool, append: bool = False) -> Fold
     """
     with ours(SinkError, f"output: cannot open {path}"):
         fs, target = _file_system(path)
+        lakehouse.check_output(fs, path, target, is_local(fs))
         if is_local(fs):
             return LocalFolder(target, path, overwrite, append)
         made = UploadFolder if uploads(fs) else MovedFolder

@@ -9,7 +9,8 @@ import pyarrow as pa
 from akrunner.errors import SinkError
 from akrunner.foreign import redacted
 from akrunner.io import formats
-from akrunner.io.formats.base import Compression
+from akrunner.io.compression import CODECS
+from akrunner.io.formats.base import Compression, Format
 from akrunner.wire.near import nearest
 
 #: codecs of which users may choose the level -> its least and greatest
@@ -97,11 +98,9 @@ class Layout:
             SinkError: they cannot; the message names the option.
         """
         if self.compression is not None and self.compression.name not in (_NONE, *formats.named(form).compressions):
-            known = ", ".join((*formats.named(form).compressions, _NONE))
-            why = f"{form} knows {known}" if formats.named(form).compressions else f"{form} files are written as they are"
             raise SinkError(
-                f"output_compression={str(self.compression)!r} (--output-compression): {why}; leave it out, or write parquet "
-                "or arrow (--output-format)"
+                f"output_compression={str(self.compression)!r} (--output-compression): {_compressed(formats.named(form))}; leave it "
+                "out, or write parquet or arrow (--output-format)"
             )
         if not len(schema):
             return
@@ -149,6 +148,18 @@ class Layout:
 
 #: an output that is written as its format does by itself
 PLAIN = Layout()
+
+
+def _compressed(form: Format) -> str:
+    """Return in words how files of a format are compressed."""
+    if form.compressions:
+        return f"{form.name} knows {', '.join((*form.compressions, _NONE))}"
+    if any(map(form.compresses, CODECS)):
+        ending = form.endings[0]
+        return (
+            f"{form.name} files are compressed as a whole, if their names say so (t{ending}.gz, --output-format {form.name}.gz)"
+        )
+    return f"{form.name} files are written as they are"
 
 
 def _direction(name: str, schema: pa.Schema) -> str:

@@ -19,8 +19,8 @@ import pyarrow as pa
 from akrunner.arrays import array_of, numbers_of
 from akrunner.errors import SourceError, WriteError
 
-#: the value that stands for a null
-_NULL = "__HIVE_DEFAULT_PARTITION__"
+#: the value of a directory that stands for a null
+NULL = "__HIVE_DEFAULT_PARTITION__"
 #: what Hive and Spark write as %XX in the name of a directory
 _ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]")
 #: the most bytes in the name of a directory
@@ -52,7 +52,7 @@ def columns(paths: list[str], base: str | None) -> dict[str, dict[str, pa.Scalar
             )
     named = {}
     for name in found[0]:
-        given = [None if values[name] == _NULL else values[name] for values in found]
+        given = [None if values[name] == NULL else values[name] for values in found]
         named[name] = dict(zip(paths, pa.array(given, pa.string()).cast(_kind([one for one in given if one is not None]))))
     return named
 
@@ -130,12 +130,12 @@ def directory(names: Sequence[str], values: Sequence[str | None]) -> str:
 
 
 def _directory(name: str, value: str | None) -> str:
-    if value == "" or value == _NULL:
+    if value == "" or value == NULL:
         raise WriteError(
             f"partition_by= (--partition-by): column {name!r} has the text {value!r}, and the name of its directory would be read "
             "as a null; write a null, or another text"
         )
-    found = f"{_escaped(name)}={_NULL if value is None else _escaped(value)}"
+    found = f"{_escaped(name)}={NULL if value is None else _escaped(value)}"
     if len(found.encode()) > _NAME_BYTES:
         raise WriteError(
             f"partition_by= (--partition-by): column {name!r} has a value that is too long for the name of a directory "

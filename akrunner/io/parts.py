@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from akrunner.errors import WriteError
 from akrunner.io import formats
+from akrunner.io.compression import Codec
 from akrunner.io.destinations import FolderDestination
 from akrunner.io.layouts import Layout
 from akrunner.io.manifests import Written
@@ -89,8 +90,10 @@ class Parts:
         schema: pa.Schema,
         write_examples: ExampleWriter,
         layout: Layout,
+        codec: Codec | None = None,
     ) -> None:
-        self._destination, self._form, self._layout = destination, form, layout
+        self._destination, self._form, self._layout, self._codec = destination, form, layout, codec
+        self._ending = formats.named(form).endings[0] + (codec.ending if codec is not None else "")
         self._schema = layout.files_schema(schema)
         self._write_examples = write_examples
         self._open: dict[tuple[TaskSpec, str], _Part] = {}
@@ -104,7 +107,7 @@ class Parts:
 
     def name_of(self, task: TaskSpec) -> str:
         """Return the name of the only file of a task in a directory that has neither partitions nor full files."""
-        return f"part-{task.role}-{task.index}{self._mark}{formats.named(self._form).endings[0]}"
+        return f"part-{task.role}-{task.index}{self._mark}{self._ending}"
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         """Append a task's rows."""
@@ -205,7 +208,7 @@ class Parts:
         gate = Gate(self._destination.open(name))
         found = formats.named(self._form)
         writer = formats.writer_of(
-            self._form, cast(IO[bytes], gate), self._schema, self._write_examples, self._layout.compression
+            self._form, cast(IO[bytes], gate), self._schema, self._write_examples, self._codec, self._layout.compression
         )
         self._open[key] = _Part(gate, writer, name, 1.0 if found.compressions else _AS_TEXT)
         return self._open[key]
@@ -215,8 +218,7 @@ class Parts:
         number = self._numbers[key] = self._numbers.get(key, -1) + 1
         if not number and not (self._layout.max_rows or self._layout.max_bytes):
             return whole
-        ending = formats.named(self._form).endings[0]
-        return f"{whole.removesuffix(ending)}-{number:05}{ending}"
+        return f"{whole.removesuffix(self._ending)}-{number:05}{self._ending}"
 
     def _end(self, key: tuple[TaskSpec, str]) -> None:
         part = self._open[key]

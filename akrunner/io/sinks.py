@@ -15,6 +15,7 @@ import pyarrow as pa
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, partitions
+from akrunner.io.compression import Codec, codec_named
 from akrunner.io.destinations import Destination, FileDestination, FolderDestination, file_destination, folder_destination
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.manifests import sealing
@@ -196,13 +197,13 @@ class FileSink(_Committed):
     ) -> None:
         self.path = os.fspath(path)
         layout.check_one_file(self.path)
-        self.format = _format_of(self.path, form)
+        self.format, self._codec = _format_of(self.path, form)
         self._schema = schema
         self._write_examples = write_examples
         self._compression = layout.compression
         formats.named(self.format).check(schema)
         layout.check(self.format, schema)
-        self._destination = file_destination(self.path, overwrite)
+        self._destination = file_destination(self.path, overwrite, formats.named(self.format).lakes)
         self._gate: Gate | None = None
         self._writer: Writer | None = None
         self._finished = False
@@ -219,7 +220,7 @@ class FileSink(_Committed):
         if self._writer is None:
             self._gate = Gate(self._destination.open())
             self._writer = formats.writer_of(
-                self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples, self._compression
+                self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples, self._codec, self._compression
             )
         return self._writer
 
@@ -263,8 +264,7 @@ class PartsSink(_Committed):
         layout: Layout = PLAIN,
     ) -> None:
         self.path = os.fspath(path)
-        self.format = form or "parquet"
-        formats.check_format(self.format, "output_format", SinkError)
+        self.format, codec = formats.written_as(formats.check_output_format(form) or "parquet")
         if overwrite and layout.append:
             raise SinkError("append= (--append) adds files to those that overwrite= (--overwrite) replaces; give one of them")
         self._schema, self._layout = schema, layout
@@ -277,7 +277,7 @@ class PartsSink(_Committed):
         self.partial = self._destination.partial
         # what writes a file elsewhere knows no layout, and does not say how many rows the file has
         self.spread = formats.named(self.format).spread and self._destination.at is not None and layout == PLAIN
-        self._parts = Parts(self._destination, self.format, schema, write_examples, layout)
+        self._parts = Parts(self._destination, self.format, schema, write_examples, layout, codec)
 
     def open(self) -> None:
         """Make the directory, so that other machines which write files of it find it.
@@ -420,21 +420,33 @@ class SortedSink:
         self._sink.abort()
 
 
-def _format_of(path: str, form: str | None) -> str:
+def _format_of(path: str, given: str | None) -> tuple[str, Codec | None]:
+    """Return (the name of the format of an output file, how the file is compressed).
+
+    Args:
+        given: the value of `output_format=`.
+    Raises:
+        SinkError: the file's name does not tell its format, or tells another than `given`.
+    """
     if path.endswith("/"):
         raise SinkError(f"output: {redacted(path)} is a directory; name a file in it")
     if os.path.isdir(os.path.expanduser(path)):
         # no format would change that
         raise is_directory(path)
-    formats.check_format(form, "output_format", SinkError)
-    by_name = formats.format_of(path)
-    if form is not None and by_name not in (None, form):
+    form, asked = formats.written_as(formats.check_output_format(given) or "")
+    by_name, codec = formats.format_of(path), codec_named(path)
+    if form and (by_name not in (None, form) or (asked is not None and codec is not asked and (by_name or codec))):
+        shown = f"{by_name or ''}{codec.ending if codec is not None else ''}"
+        ending = formats.named(form).endings[0] + (asked.ending if asked is not None else "")
         raise SinkError(
-            f"output: {redacted(path)} is {by_name} by its name, and output_format={form!r} (--output-format {form}) is "
-            f"another format: leave that out, or let the name end in {formats.named(form).endings[0]}"
+            f"output: {redacted(path)} is {shown} by its name, and output_format={given!r} (--output-format {given}) is "
+            f"another format: leave that out, or let the name end in {ending}"
         )
-    form = form or by_name
-    if form is None:
+    form, codec = form or by_name or "", asked or codec
+    if not form and codec is not None:
+        # `t.parquet.gz`: the error says more than that the name does not tell a format
+        form = formats.format_of(path[: -len(codec.ending)]) or ""
+    if not form:
         database = database_of(path)
         if database is not None:
             raise SinkError(f"output: {redacted(path)} would be a database: {database}")
@@ -442,9 +454,9 @@ def _format_of(path: str, form: str | None) -> str:
             f"output: {redacted(path)} does not say its format ({formats.known_endings(path)}); give output_format= "
             "(--output-format)"
         )
-    if path.lower().endswith((".gz", ".bz2")):
-        raise SinkError(f"output: {redacted(path)}: compressed output is not written; parquet compresses by itself")
-    return form
+    if codec is not None:
+        formats.check_compressed(form, codec, path)
+    return form, codec
 
 
 @contextlib.contextmanager
