@@ -11,7 +11,8 @@ from akrunner.errors import ConfigError, DataError, SinkError, SourceError, Writ
 from akrunner.foreign import ours, redacted
 from akrunner.io import sinks, sources, systems
 from akrunner.io.csv_options import CsvOptions
-from akrunner.io.sinks import FileSink, PartsSink
+from akrunner.io.layouts import PLAIN, Layout
+from akrunner.io.sinks import FileSink, PartsSink, SortedSink
 from akrunner.io.table import TableSource
 from akrunner.io.writers import ExampleWriter
 from akrunner.schema import Schema
@@ -222,15 +223,11 @@ def missing(name: TableName, schema: pa.Schema) -> str:
 
 
 RowsSink = FileSink | TableSink | systems.TableSink
-OutputSink = FileSink | PartsSink | TableSink | systems.TableSink
+OutputSink = FileSink | PartsSink | SortedSink | TableSink | systems.TableSink
 
 
-def _table_sink(
-    path: str, schema: pa.Schema, form: str | None, overwrite: bool, csv: CsvOptions | None
-) -> TableSink | systems.TableSink:
+def _table_sink(path: str, schema: pa.Schema, form: str | None, overwrite: bool) -> TableSink | systems.TableSink:
     """Open a table by its name, or one in a database, to be written."""
-    if csv is not None:
-        raise SinkError(f"output_csv= (--output-csv) is for files; {redacted(path)} is a table")
     if is_table(path):
         return TableSink(path, schema, form, overwrite)
     systems.check_no_format(path, form)
@@ -243,13 +240,14 @@ def sink_to(
     write_examples: ExampleWriter,
     form: str | None = None,
     overwrite: bool = False,
-    csv: CsvOptions | None = None,
+    layout: Layout = PLAIN,
 ) -> OutputSink:
     """Open a job's output as `akrunner.io.sinks.sink_to` does (see there); it may also be a table."""
     if is_table(path) or systems.is_system(path):
-        return _table_sink(path, schema, form, overwrite, csv)
+        layout.check_files(path)
+        return _table_sink(path, schema, form, overwrite)
     systems.check_output(path)
-    return sinks.sink_to(path, schema, write_examples, form, overwrite, csv)
+    return sinks.sink_to(path, schema, write_examples, form, overwrite, layout)
 
 
 def file_sink(
@@ -258,13 +256,12 @@ def file_sink(
     write_examples: ExampleWriter,
     form: str | None = None,
     overwrite: bool = False,
-    csv: CsvOptions | None = None,
 ) -> RowsSink:
     """Open a job's output as `sink_to` does, but as one file if it is no table."""
     if is_table(path) or systems.is_system(path):
-        return _table_sink(path, schema, form, overwrite, csv)
+        return _table_sink(path, schema, form, overwrite)
     systems.check_output(path)
-    return FileSink(path, schema, write_examples, form, overwrite, csv)
+    return FileSink(path, schema, write_examples, form, overwrite)
 
 
 def check_reachable(names: Iterable[Any]) -> None:

@@ -41,6 +41,22 @@ class Told:
 
 
 @dataclass(frozen=True)
+class Compression:
+    """How files are compressed.
+
+    Attributes:
+        name: the name of a codec; none: not at all.
+        level: the codec's level; None: the one that it has by itself.
+    """
+
+    name: str
+    level: int | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.level is None else f"{self.name}:{self.level}"
+
+
+@dataclass(frozen=True)
 class Reading:
     """Files that are read as one table.
 
@@ -92,6 +108,7 @@ class Format:
             somebody's document. Its name then does not say that a directory holds tables, and may be replaced.
         lakes: whether Delta, Iceberg and Hudi keep the rows of their tables in such files.
         delimited: whether `input_csv=` and `output_csv=` say how its files are written.
+        compressions: the names of the codecs that its files can be compressed with.
     """
 
     name = ""
@@ -105,6 +122,7 @@ class Format:
     doubtful = False
     lakes = False
     delimited = False
+    compressions: tuple[str, ...] = ()
 
     def begins(self, head: bytes) -> bool:
         """Whether a file that begins with these bytes is of this format.
@@ -142,6 +160,18 @@ class Format:
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
         """Return a writer of batches of a schema to a stream, which the caller closes. `check` has passed before."""
         raise SinkError(f"output: akrunner does not write {self.name} files")
+
+    def compressing_writer(self, stream: IO[bytes], schema: pa.Schema, compression: Compression) -> Writer:
+        """Return a writer as `writer` does, which compresses with one of `compressions`, or with none.
+
+        Args:
+            compression: its name is one of `compressions`, or none.
+        """
+        return self.writer(stream, schema)
+
+    def stored(self, schema: pa.Schema) -> pa.Schema | None:
+        """Return the schema that a file of such rows tells when it is read; None if files do not keep types."""
+        return None
 
     def compresses(self, codec: Codec) -> bool:
         """Whether its files may be compressed as a whole in that way: then one of its endings says so."""

@@ -14,6 +14,7 @@ from akrunner.errors import SinkError, WriteError
 from akrunner.io import formats
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.csv_writer import CsvRows
+from akrunner.io.layouts import Layout
 from akrunner.io.sinks import FileSink, PartsSink
 from akrunner.io.sources import open_source
 from akrunner.spec import TaskSpec
@@ -60,7 +61,7 @@ def test_what_cannot_be_written(csv: str, words: str) -> None:
 def test_a_tsv_is_read_as_it_was_written(tmp_path: Path, csv: str | None) -> None:
     path = tmp_path / "x.tsv"
     table = pa.table({"a": [1.5, 2.5], "b": ["x\ty", "z"]})
-    sink = FileSink(str(path), table.schema, no_examples, csv=CsvOptions.of(csv, "output_csv"))
+    sink = FileSink(str(path), table.schema, no_examples, layout=Layout(csv=CsvOptions.of(csv, "output_csv")))
     sink.write_rows(table.to_batches()[0])
     sink.commit()
     assert path.read_bytes().startswith(b"a\tb\n")
@@ -70,7 +71,7 @@ def test_a_tsv_is_read_as_it_was_written(tmp_path: Path, csv: str | None) -> Non
 
 def test_a_directory_of_tsv(tmp_path: Path) -> None:
     options = CsvOptions.of("delimiter=tab", "output_csv")
-    sink = PartsSink(f"{tmp_path}/out/", TABLE.schema, no_examples, "csv", csv=options)
+    sink = PartsSink(f"{tmp_path}/out/", TABLE.schema, no_examples, "csv", layout=Layout(csv=options))
     sink.write(TaskSpec("chief", 0), TABLE.to_batches()[0])
     sink.commit()
     assert (tmp_path / "out" / "part-chief-0.tsv").exists()
@@ -80,5 +81,5 @@ def test_what_is_told_before_anything_starts(tmp_path: Path) -> None:
     options = CsvOptions.of("decimal=comma", "output_csv")
     for name, words in (("x.csv", "',' stands between cells"), ("x.parquet", "output_csv= .* is for CSV")):
         with pytest.raises(SinkError, match=words):
-            FileSink(str(tmp_path / name), TABLE.schema, no_examples, csv=options)
+            FileSink(str(tmp_path / name), TABLE.schema, no_examples, layout=Layout(csv=options))
     assert formats.named("parquet").written_as(options) is formats.named("parquet")
