@@ -239,10 +239,12 @@ def job_for(
     requirements: str | None,
     answer_errors: bool = False,
     notes: Sequence[str] = (),
+    marked: bool = False,
 ) -> JobSpec:
     """Make the job that runs a model: a stream of columns into a module of the bundle.
 
-    Args: answer_errors: whether a worker answers rows for which the model raises with the error, and goes on; notes: warnings.
+    Args: answer_errors: whether a worker answers rows for which the model raises with the error, and goes on; notes: warnings; marked:
+        whether the table is told which of its rows are answered.
     """
     batch_size = given.batch_size
     params = {
@@ -265,6 +267,7 @@ def job_for(
         chunk_bytes=1 << 40,
         python=python,
         overlay=environments.overlay(python, requirements) if requirements is not None else "",
+        marked=marked,
         notes=(*plan.notes, *notes),
         **settings.options,
     )
@@ -315,8 +318,16 @@ class Prediction:
         python, requirements = interpreter_of(given, engine)
         table = found or read()
         plan = settings.plan(signature, table.schema)
-        job = job_for(opened, plan, given, settings, python, requirements if install else None, notes=read_twice(table))
-        job = replace(job, marked=table.arriving is not None)
+        job = job_for(
+            opened,
+            plan,
+            given,
+            settings,
+            python,
+            requirements if install else None,
+            notes=read_twice(table),
+            marked=table.arriving is not None,
+        )
         return cls(opened, plan, job, table, arriving)
 
     def attach(self, engine: Any, observer: Observer | None, restarts: int = 0) -> Any:

@@ -46,7 +46,7 @@ class Kafka:
             consumer.close()
 
     def all(self, topic: str, count: int) -> list[tuple[bytes | None, bytes]]:
-        """Return (key, value) of so many messages of a topic."""
+        """Return (key, value) of so many messages of a topic, once there are so many."""
         consumer = self._consumer("all")
         consumer.assign([self._library.TopicPartition(topic, number, 0) for number in range(4)])
         found: list[Any] = []
@@ -56,6 +56,15 @@ class Kafka:
             return [(one.key(), one.value()) for one in found]
         finally:
             consumer.close()
+
+    def whole(self, topic: str) -> list[tuple[bytes | None, bytes]]:
+        """Return (key, value) of all messages of a topic."""
+        consumer = self._consumer("count")
+        try:
+            ends = [consumer.get_watermark_offsets(self._library.TopicPartition(topic, number), 30) for number in range(4)]
+        finally:
+            consumer.close()
+        return self.all(topic, sum(end - begin for begin, end in ends))
 
 
 @pytest.fixture(scope="module")

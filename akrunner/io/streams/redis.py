@@ -181,6 +181,13 @@ class _Entries(_Client):
         if kind not in ("none", "stream"):
             self._connection.close()
             raise self._place.wrong(f"{self._place.path!r} is a {kind}, not a stream")
+        if kind == "none":
+            # a stream is there from its first entry on, so that this need not be a mistake
+            warnings.warn(
+                f"source: {self.name}: there is no stream {self._place.path!r} yet; its first entry is waited for",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def connect(self) -> None:
         try:
@@ -279,7 +286,7 @@ def _column(field: pa.Field, fields: list[dict[bytes, bytes]], where: Any) -> pa
                 low = middle + 1
             except (SourceError, pa.ArrowException):
                 high = middle
-        raise SourceError(f"source: {where(low)}, column {field.name!r}: {str(e).partition(': ')[2]}") from None
+        raise SourceError(f"source: {where(low)}: {str(e).rpartition(f'column {field.name!r}: ')[2]}") from None
 
 
 def _check_columns(place: Place, schema: pa.Schema) -> None:

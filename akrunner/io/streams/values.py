@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Sequence
 from typing import IO, cast
 
@@ -42,7 +43,8 @@ def columns_of_json(values: Sequence[bytes | None], schema: pa.Schema, where: Ca
         try:
             _parsed(values[low : low + 1], schema)
         except SourceError as e:
-            raise SourceError(f"source: {where(low)} cannot be read as JSON: {e}") from None
+            why = re.sub(r"^source: (cannot read its value as jsonl: line 1: |row 0, )?", "", str(e))
+            raise SourceError(f"source: {where(low)} cannot be read as JSON: {why}") from None
         raise
 
 

@@ -164,7 +164,7 @@ def _check_ours(given: Any, kind: type[AkrunnerError], parameter: str, instead: 
         raise kind(f"{wrong}: write {scheme}:{slashes}{redacted(short[2])}")
     if base in STREAMS and not text.startswith("jdbc:"):
         raise kind(
-            f"{wrong}: is a stream, whose rows go on coming: akrunner stream and akrunner predict (akrunner.stream, "
+            f"{wrong} is a stream, whose rows go on coming: akrunner stream and akrunner predict (akrunner.stream, "
             "akrunner.predict_stream) read and write it"
         )
     if base in _OTHERS:

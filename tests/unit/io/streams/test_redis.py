@@ -144,7 +144,7 @@ def test_what_was_lost_on_its_way_is_asked_for_again(made: list[Redis]) -> None:
 def test_an_entry_that_cannot_be_read_is_named(made: list[Redis]) -> None:
     entries, server = source(made)
     server.answers = [[[b"s", [(b"1-0", {b"id": b"1"}), (b"2-0", {b"id": b"x"})]]]]
-    with pytest.raises(SourceError, match="entry 2-0 of redis://h/s, column 'id'"):
+    with pytest.raises(SourceError, match="entry 2-0 of redis://h/s: column 'id' cannot become"):
         entries.take(0.1)
     entries, server = source(made, "&value=json")
     server.answers = [[[b"s", [(b"1-0", {b"value": b'{"id": 4}'}), (b"2-0", {b"v": b"{}"})]]]]
@@ -167,3 +167,13 @@ def test_a_list_is_no_text() -> None:
     with pytest.raises(SinkError, match="value=json"):
         redis.SYSTEM.check_output("redis://h/s", pa.schema({"v": pa.list_(pa.int64())}))
     redis.SYSTEM.check_output("redis://h/s?value=json", pa.schema({"v": pa.list_(pa.int64())}))
+
+
+def test_a_stream_that_is_not_there_yet_is_said(made: list[Redis], monkeypatch: pytest.MonkeyPatch) -> None:
+    entries, _ = source(made)
+    monkeypatch.setattr(Redis, "type", lambda self, key: b"none")
+    with pytest.warns(RuntimeWarning, match="there is no stream 's' yet; its first entry is waited for"):
+        entries.check()
+    monkeypatch.setattr(Redis, "type", lambda self, key: b"list")
+    with pytest.raises(SourceError, match="'s' is a list, not a stream"):
+        entries.check()

@@ -23,7 +23,7 @@ def test_anything_else_is_none(given: object) -> None:
 
 
 def test_what_reads_a_whole_table_says_what_reads_a_stream() -> None:
-    with pytest.raises(SourceError, match=r"kafka://b/t\?group=g: is a stream.*akrunner stream"):
+    with pytest.raises(SourceError, match=r"kafka://b/t\?group=g is a stream.*akrunner stream"):
         systems.one_system("kafka://b/t?group=g", None)
-    with pytest.raises(SinkError, match="redis://h/s: is a stream"):
+    with pytest.raises(SinkError, match="redis://h/s is a stream"):
         systems.check_output("redis://h/s")
