@@ -54,6 +54,8 @@ _MODULES = {
     "adbc_driver_sqlite": "tables of SQLite",
     "confluent_kafka": "streams of Kafka",
     "redis": "streams of Redis",
+    "fastavro": "Avro files",
+    "openpyxl": "Excel sheets that are read",
     "PIL": "pack --resize",
 }
 #: a value of DOCKER_HOST that is an address; any other value is not passed to docker, which would print it in an error
