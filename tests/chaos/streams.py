@@ -125,7 +125,9 @@ def main() -> int:
 def _command(streams: Streams, folder: Path, predict: bool) -> list[str]:
     words = [sys.executable, "-m", "akrunner"]
     if predict:
-        subprocess.run([sys.executable, "-c", DOUBLE, folder / "model"], check=True, stderr=subprocess.DEVNULL)
+        # TensorFlow leaves a directory where it writes what it made of a function
+        made = {**os.environ, "TMPDIR": str(folder)}
+        subprocess.run([sys.executable, "-c", DOUBLE, folder / "model"], check=True, stderr=subprocess.DEVNULL, env=made)
         words += ["predict", str(folder / "model"), "--selected-cols", "x", "--reserved-cols", "id"]
         words += ["--input-schema", "id bigint, x float"]
     else:
