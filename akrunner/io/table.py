@@ -14,6 +14,7 @@ from akrunner.foreign import ours
 
 if TYPE_CHECKING:
     from akrunner.io.paths import Files
+    from akrunner.io.streams.arriving import Arriving
 
 #: the most rows in a batch that a reader gives
 BATCH_ROWS = 65536
@@ -39,6 +40,7 @@ class TableSource:
         each: (schema, the name of whatever has that schema) -> (path, table) of each file, in that schema, or in the table's
             own if it is None. Opens no file before its table is read. None if the table is not made of files.
         notes: what was found about the table that nobody had said, for the user to know.
+        arriving: of a stream whose positions are stored: stores them; None of all other tables.
     """
 
     schema: pa.Schema
@@ -51,6 +53,7 @@ class TableSource:
     stop: Callable[[], None] = _nothing
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
     notes: tuple[str, ...] = ()
+    arriving: Arriving | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in order.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import AkrunnerError, ConfigError, SchemaError, SourceError
-from akrunner.running.inputs import lines_source, table_of
+from akrunner.running.inputs import arriving_source, lines_source, table_of
 from akrunner.spec import Capabilities
 
 
@@ -19,6 +19,11 @@ def taken(source: Any, form: Any, schema: Any, follow: Any, csv: Any = None) -> 
     return lines_source(
         {"source": source, "input_format": form, "input_schema": schema, "input_csv": csv, "label": "a"}, follow
     )
+
+
+def arriving(source: Any, form: Any, follow: Any, engine: Any) -> dict[str, Any]:
+    given = {"source": source, "input_format": form, "input_schema": "a bigint", "input_csv": None, "flush_seconds": 0.02}
+    return arriving_source(given, follow, engine)
 
 
 def rows(source: Any) -> list[dict[str, Any]]:
@@ -109,3 +114,29 @@ def test_a_file_that_cannot_be_followed_is_not_left_open(text: str, schema: str 
     with pytest.raises(AkrunnerError):
         taken(str(tmp_path / "t.csv"), None, schema, True)
     assert str(tmp_path / "t.csv") not in [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+
+
+def engine(marks: bool) -> Any:
+    return types.SimpleNamespace(name="flink", capabilities=Capabilities(marks=marks))
+
+
+def test_a_stream_is_opened_by_its_url(tmp_path: Path) -> None:
+    found = arriving(f"files://{tmp_path}?group=g", "csv", False, engine(True))
+    source, form, schema = found["source"], found["input_format"], found["input_schema"]
+    assert (form, schema) == (None, None) and source.arriving is not None
+    assert source.schema == pa.schema([("a", pa.int64())])
+    said = {"source": "t.csv", "input_format": "csv", "input_schema": "a bigint", "input_csv": None}
+    assert arriving("t.csv", "csv", False, engine(False)) == said
+
+
+@pytest.mark.parametrize(
+    ("form", "follow", "marks", "words"),
+    [
+        (None, True, True, "follow=.*without it"),
+        (None, False, False, "read by engine='local'; on flink"),
+        ("csv", False, True, "input_format=.*value="),
+    ],
+)
+def test_what_a_stream_does_not_take(form: str | None, follow: bool, marks: bool, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        arriving("kafka://b/t?group=g", form, follow, engine(marks))
