@@ -82,8 +82,9 @@ def run(
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
-            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
-            None: there is none, where `tables` or `output_tables` names what the script asks for.
+            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows;
+            a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`. None: there is none, where
+            `tables` or `output_tables` names what the script asks for.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -274,7 +275,8 @@ def train(
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
-            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
+            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows;
+            a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -456,8 +458,9 @@ def stream(
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
-            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
-            Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
+            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows;
+            a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`. Of an iterable, each row is
+            sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -630,7 +633,8 @@ def plan(
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
-            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
+            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows;
+            a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,

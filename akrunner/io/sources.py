@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import formats, frames, packed, parse, paths, readers, systems
+from akrunner.io import connections, formats, frames, packed, parse, paths, readers, systems
 from akrunner.io.casts import asked
-from akrunner.io.rows import from_cursor, from_rows
+from akrunner.io.rows import from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.io.taken import filled, taken
@@ -43,7 +43,8 @@ def open_source(
     Args:
         source: a path, a list of paths, a glob, a directory, a URL, a split that `pack` has written; or a pyarrow Table,
             RecordBatch, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, any object with
-            `__arrow_c_stream__`, a dict of arrays, an iterable of rows (dicts, named tuples, dataclasses, or tuples with
+            `__arrow_c_stream__`, a cursor or a result of SQLAlchemy, a connection, engine or session whose database runs
+            `select`, a dict of arrays, an iterable of rows (dicts, named tuples, dataclasses, or tuples with
             `input_schema`) or of RecordBatches.
         read_examples: turns a TFRecord stream into batches.
         input_schema: the columns to take and their types; required for TFRecord and for rows that are tuples.
@@ -63,6 +64,9 @@ def open_source(
         asked = select if not systems.names_table(url) else None
         source = systems.system_of(url).open(url, asked, columns if select is None and input_schema is None else None)
         select = select if asked is None else None
+    elif connections.is_connection(source):
+        _check_no_format(source, input_format)
+        source, select = connections.queried(source, select, input_schema), None
     with ours(SourceError, "source: cannot read it as a table"):
         table = _open(source, read_examples, input_schema, input_format, flush_seconds, columns if select is None else None)
     if not table.schema.names and not isinstance(source, TableSource):
@@ -107,8 +111,7 @@ def _open(
         if found is not None and (form is None or formats.named(form).name == found.files.format):
             return _from_files(found.files, read_examples, schema or found.schema, columns)
         return _from_files(paths.expand(source, form), read_examples, schema, columns)
-    if form is not None:
-        raise SourceError("input_format= is for files; the source is " + type(source).__name__)
+    _check_no_format(source, form)
     if isinstance(source, pa.Table):
         return TableSource(source.schema, lambda: iter(source.to_batches(max_chunksize=BATCH_ROWS)), replayable=True)
     if isinstance(source, pa.RecordBatch):
@@ -131,16 +134,16 @@ def _open(
         again = opened_once(iter(reader), lambda: iter(duckdb_reader(source)))
         table = TableSource(reader.schema, again, replayable=True)
         return table if interrupt is None else dataclasses.replace(table, stop=interrupt)
+    if _module(source) in ("duckdb", "_duckdb") and hasattr(source, "interrupt"):
+        # a connection of DuckDB: the result of its last query can be read once
+        reader = heard(lambda: duckdb_reader(source), source.interrupt)
+        return TableSource(reader.schema, lambda: iter(reader), stop=source.interrupt)
     if hasattr(source, "fetch_record_batch"):
-        # a connection of DuckDB or a cursor of ADBC: its result can be read once
-        reader = (
-            heard(lambda: duckdb_reader(source), source.interrupt)
-            if _module(source) in ("duckdb", "_duckdb")
-            else source.fetch_record_batch()
-        )
+        # a cursor of ADBC, likewise
+        reader = source.fetch_record_batch()
         return TableSource(reader.schema, lambda: iter(reader))
-    if frames.is_cursor(source):
-        return from_cursor(source, schema)
+    if connections.is_result(source):
+        return connections.fetched(source, schema)
     if hasattr(source, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(source)
         again = opened_once(iter(reader), lambda: iter(pa.RecordBatchReader.from_stream(source)))
@@ -163,6 +166,11 @@ def _open(
         f"source: {type(source).__name__} is not a table{call}; give a path, a pyarrow Table, a pandas or polars frame, a "
         "DuckDB relation, a dict of arrays or an iterable of rows"
     )
+
+
+def _check_no_format(source: Any, form: str | None) -> None:
+    if form is not None:
+        raise SourceError("input_format= is for files; the source is " + type(source).__name__)
 
 
 def _from_files(

@@ -24,7 +24,7 @@ OPTIONS = (
         INPUT,
         "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow "
         "Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of "
-        "rows.",
+        "rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`.",
         required=(*FLINK, "pack"),
         instead={
             **dict.fromkeys(FLINK, "a Table or DataStream."),

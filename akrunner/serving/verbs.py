@@ -63,8 +63,9 @@ def predict(
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
-            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
-            A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows;
+            a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`. A PyFlink Table's rows stay
+            where Flink has them, and come in no order of their own.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -191,8 +192,9 @@ def plan_predict(
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
-            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
-            A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows;
+            a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`. A PyFlink Table's rows stay
+            where Flink has them, and come in no order of their own.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -315,8 +317,9 @@ def predict_stream(
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow
-            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
-            Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
+            Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows;
+            a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`. Of an iterable, each row is
+            sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
