@@ -38,6 +38,7 @@ for _ignored in (signal.SIGHUP, signal.SIGQUIT):
 
 pytest_plugins = [
     "tests.parts",
+    "tests.servers.flightsql",
     "tests.servers.maxcompute",
     "tests.servers.oss",
     "tests.servers.postgres",

@@ -6,6 +6,8 @@ job names one.
     postgresql://me@host/shop?table=sales      -> postgres
     sqlite:///shop.db?table=sales              -> sqlite
     duckdb:///shop.duckdb?table=sales          -> duckdb
+    flightsql://me@host:31337?table=sales      -> flightsql
+    snowflake://me@account/db/schema?table=t   -> snowflake
 
 Rows are read from a table, or written to it in one transaction that is committed when the job has succeeded.
 
@@ -32,6 +34,8 @@ _MODULES: Mapping[str, str] = {
     "postgres": "postgres",
     "sqlite": "sqlite",
     "duckdb": "duckdb",
+    "flightsql": "flightsql",
+    "snowflake": "snowflake",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 #: a URL without its slashes
@@ -39,7 +43,7 @@ _SHORT = re.compile(r"([A-Za-z][A-Za-z0-9]*):(?!//)(.+)")
 #: schemes of systems that keep tables and have no module here, so that no file system of that name is looked for
 _OTHERS = frozenset(
     "bigquery cassandra clickhouse cockroachdb databricks db2 druid elasticsearch firebird hbase hive impala influxdb kafka "
-    "mariadb mongodb mssql mysql odbc oracle phoenix presto pulsar redis rediss redshift rocketmq sap singlestore snowflake "
+    "mariadb mongodb mssql mysql odbc oracle phoenix presto pulsar redis rediss redshift rocketmq sap singlestore "
     "sqlserver teradata tidb trino vertica".split()
 )
 
