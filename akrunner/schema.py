@@ -322,7 +322,12 @@ def feature_kind(name: str, data_type: pa.DataType) -> str:
     row = type_of(data_type)
     if row is not None:
         if row.family is Family.DECIMAL and data_type.scale != 0:
-            raise _refused(name, data_type, replaced(name, "CAST({} AS DOUBLE)"))
+            raise _refused(
+                name,
+                data_type,
+                f'{replaced(name, "CAST({} AS DOUBLE)")}; or decimals="float64" (--decimals float64), "text" or "int64" '
+                "(without the point) converts all decimals",
+            )
         return row.feature
     types = pa.types
     if types.is_interval(data_type):

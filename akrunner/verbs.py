@@ -34,6 +34,7 @@ def run(
     select: str | None = None,
     columns: SequenceNotStr[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     split: SplitLike | None = None,
     split_by: str | None = None,
     split_seed: int = 0,
@@ -99,6 +100,9 @@ def run(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
             `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
             not split.
@@ -171,6 +175,7 @@ def run(
             select=select,
             columns=columns,
             defaults=defaults,
+            decimals=decimals,
             split=split,
             split_by=split_by,
             split_seed=split_seed,
@@ -230,6 +235,7 @@ def train(
     select: str | None = None,
     columns: SequenceNotStr[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     split: SplitLike | None = None,
     split_by: str | None = None,
     split_seed: int = 0,
@@ -292,6 +298,9 @@ def train(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
             `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
             not split.
@@ -359,6 +368,7 @@ def train(
             select=select,
             columns=columns,
             defaults=defaults,
+            decimals=decimals,
             split=split,
             split_by=split_by,
             split_seed=split_seed,
@@ -414,6 +424,7 @@ def stream(
     select: str | None = None,
     columns: SequenceNotStr[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     follow: bool = False,
@@ -472,6 +483,9 @@ def stream(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
@@ -527,6 +541,7 @@ def stream(
             select=select,
             columns=columns,
             defaults=defaults,
+            decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
             flush_seconds=flush_seconds,
@@ -582,6 +597,7 @@ def plan(
     select: str | None = None,
     columns: SequenceNotStr[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     split: SplitLike | None = None,
     split_by: str | None = None,
     split_seed: int = 0,
@@ -655,6 +671,9 @@ def plan(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
             `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
             not split.
@@ -728,6 +747,7 @@ def plan(
             select=select,
             columns=columns,
             defaults=defaults,
+            decimals=decimals,
             split=split,
             split_by=split_by,
             split_seed=split_seed,

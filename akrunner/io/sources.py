@@ -15,6 +15,7 @@ from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import connections, formats, frames, packed, parse, paths, readers, systems
 from akrunner.io.casts import asked
+from akrunner.io.decimals import converted
 from akrunner.io.rows import from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
@@ -37,6 +38,7 @@ def open_source(
     columns: Sequence[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
     flush_seconds: float | None = None,
+    decimals: str = "refuse",
 ) -> TableSource:
     """Open a table.
 
@@ -55,6 +57,7 @@ def open_source(
         columns: the only columns to take, in this order; with `select`, these are columns of the query's result. Without
             `select`, the other columns are not read if the format can leave them out. None: take all columns.
         defaults: for a column that is taken, the value that replaces its nulls.
+        decimals: what columns of decimals become, one of `akrunner.io.decimals.WAYS`.
     Raises:
         SourceError: the source does not exist, cannot be read, is not a table, or lacks a column.
     """
@@ -62,7 +65,9 @@ def open_source(
     if url is not None:
         # if the URL names no table, the database system itself runs the query
         asked = select if not systems.names_table(url) else None
-        source = systems.system_of(url).open(url, asked, columns if select is None and input_schema is None else None)
+        source = systems.system_of(url).open(
+            systems.with_decimals(url, decimals), asked, columns if select is None and input_schema is None else None
+        )
         select = select if asked is None else None
     elif connections.is_connection(source):
         _check_no_format(source, input_format)
@@ -71,9 +76,9 @@ def open_source(
         table = _open(source, read_examples, input_schema, input_format, flush_seconds, columns if select is None else None)
     if not table.schema.names and not isinstance(source, TableSource):
         raise SourceError(f"source: {table.name} has no columns")
-    if table.elsewhere and any(one is not None for one in (input_schema, select, columns, defaults)):
+    if table.elsewhere and (decimals != "refuse" or any(one is not None for one in (input_schema, select, columns, defaults))):
         raise SourceError(
-            f"select=, input_schema=, columns=, defaults=: the rows of {table.name} do not come through this process; select "
+            f"select=, input_schema=, columns=, defaults=, decimals=: the rows of {table.name} do not come through this process; select "
             "and CAST where it comes from"
         )
     if select is None and not table.elsewhere:
@@ -86,7 +91,7 @@ def open_source(
         table = selected(table, select, select_seconds)
     if columns is not None:
         table = taken(table, columns)
-    table = _plain(table)
+    table = converted(_plain(table), decimals)
     return filled(table, defaults) if defaults else table
 
 
@@ -134,13 +139,13 @@ def _open(
         again = opened_once(iter(reader), lambda: iter(duckdb_reader(source)))
         table = TableSource(reader.schema, again, replayable=True)
         return table if interrupt is None else dataclasses.replace(table, stop=interrupt)
-    if _module(source) in ("duckdb", "_duckdb") and hasattr(source, "interrupt"):
-        # a connection of DuckDB: the result of its last query can be read once
-        reader = heard(lambda: duckdb_reader(source), source.interrupt)
-        return TableSource(reader.schema, lambda: iter(reader), stop=source.interrupt)
     if hasattr(source, "fetch_record_batch"):
-        # a cursor of ADBC, likewise
-        reader = source.fetch_record_batch()
+        # a connection of DuckDB or a cursor of ADBC: its result can be read once
+        reader = (
+            heard(lambda: duckdb_reader(source), source.interrupt)
+            if _module(source) in ("duckdb", "_duckdb")
+            else source.fetch_record_batch()
+        )
         return TableSource(reader.schema, lambda: iter(reader))
     if connections.is_result(source):
         return connections.fetched(source, schema)

@@ -38,6 +38,7 @@ class TableSource:
         stop: ends a read that is running in another thread, as far as that is possible.
         each: (schema, the name of whatever has that schema) -> (path, table) of each file, in that schema, or in the table's
             own if it is None. Opens no file before its table is read. None if the table is not made of files.
+        notes: warnings about the table, which its job shows.
     """
 
     schema: pa.Schema
@@ -49,6 +50,7 @@ class TableSource:
     read_from: Files | None = None
     stop: Callable[[], None] = _nothing
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
+    notes: tuple[str, ...] = ()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in order.

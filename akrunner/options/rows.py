@@ -126,6 +126,20 @@ OPTIONS = (
         many="COLUMN=VALUE",
     ),
     Option(
+        "decimals",
+        'Literal["refuse", "float64", "text", "int64"]',
+        INPUT,
+        'what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all digits, '
+        '"12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not fit; '
+        '"refuse": an error, unless there are no digits behind the point.',
+        "refuse",
+        also=dict.fromkeys(PREDICTIONS, "In the rows that come out, too."),
+        help="What columns of decimals become: float64, text, or int64 (without the point: 12.50 becomes 1250).",
+        needs=_OF_A_TABLE,
+        verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
+        rows=True,
+    ),
+    Option(
         "split",
         "SplitLike | None",
         INPUT,

@@ -36,6 +36,7 @@ def predict(
     batch_size: int = 1024,
     select: str | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     output_schema: SchemaLike | None = None,
@@ -78,6 +79,9 @@ def predict(
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
@@ -123,6 +127,7 @@ def predict(
             batch_size=batch_size,
             select=select,
             defaults=defaults,
+            decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
             output_schema=output_schema,
@@ -164,6 +169,7 @@ def plan_predict(
     batch_size: int = 1024,
     select: str | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     output_schema: SchemaLike | None = None,
@@ -207,6 +213,9 @@ def plan_predict(
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
@@ -249,6 +258,7 @@ def plan_predict(
             batch_size=batch_size,
             select=select,
             defaults=defaults,
+            decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
             output_schema=output_schema,
@@ -291,6 +301,7 @@ def predict_stream(
     watch_seconds: float = 10.0,
     select: str | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     follow: bool = False,
@@ -336,6 +347,9 @@ def predict_stream(
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
@@ -377,6 +391,7 @@ def predict_stream(
             batch_size=batch_size,
             select=select,
             defaults=defaults,
+            decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
             flush_seconds=flush_seconds,

@@ -72,6 +72,18 @@ def names_table(url: str) -> bool:
     return "table" in Url.parse(url).options
 
 
+def with_decimals(url: str, decimals: str) -> str:
+    """Return a URL by which the system itself converts decimals that Arrow cannot hold, if it can.
+
+    Args:
+        decimals: one of `akrunner.io.decimals.WAYS`.
+    """
+    options = getattr(system_of(url), "decimals", ())
+    if decimals not in options or "decimals" in Url.parse(url).options:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}decimals={decimals}"
+
+
 def one_system(given: Any, form: str | None) -> str | None:
     """Return the URL of the table in a system that a source is; None if the source is something else.
 

@@ -51,6 +51,8 @@ class _Postgres:
     """PostgreSQL as a `System`."""
 
     in_files = False
+    #: what `?decimals=` may say
+    decimals = pg_types.DECIMALS
 
     def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
         place = _Place(url)

@@ -141,12 +141,11 @@ def test_an_engine_gives_its_connection_back(file: Path) -> None:
     engine.dispose()
 
 
-def test_a_connection_of_duckdb_gives_batches_and_not_objects_of_python() -> None:
+def test_a_connection_of_duckdb_gives_the_rows_of_its_last_query() -> None:
     with duckdb.connect() as connection:
         assert not connections.is_connection(connection)
-        connection.execute("SELECT 1::TINYINT AS a, 2::FLOAT AS b")
-        table = opened(connection)
-        assert table.schema == pa.schema([("a", pa.int8()), ("b", pa.float32())]) and read(table) == [(1, 2.0)]
+        connection.execute("SELECT 1 AS a UNION ALL SELECT 2 ORDER BY a")
+        assert read(opened(connection, select="SELECT sum(a)::BIGINT AS s FROM input")) == [(3,)]
 
 
 def test_what_is_no_connection() -> None:
