@@ -15,6 +15,7 @@ import pyarrow as pa
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats
+from akrunner.io.compression import Codec, codec_named
 from akrunner.io.destinations import Destination, FileDestination, FolderDestination, file_destination, folder_destination
 from akrunner.io.paths import database_of
 from akrunner.io.unfinished import is_directory
@@ -179,7 +180,7 @@ class FileSink(_Committed):
         self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
     ) -> None:
         self.path = os.fspath(path)
-        self.format = _format_of(self.path, form)
+        self.format, self._codec = _format_of(self.path, form)
         self._schema = schema
         self._write_examples = write_examples
         formats.named(self.format).check(schema)
@@ -199,7 +200,9 @@ class FileSink(_Committed):
     def _open(self) -> Writer:
         if self._writer is None:
             self._gate = Gate(self._destination.open())
-            self._writer = formats.writer_of(self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples)
+            self._writer = formats.writer_of(
+                self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples, self._codec
+            )
         return self._writer
 
     def _finish(self) -> None:
@@ -234,8 +237,7 @@ class PartsSink(_Committed):
         self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
     ) -> None:
         self.path = os.fspath(path)
-        self.format = form or "parquet"
-        formats.check_format(self.format, "output_format", SinkError)
+        self.format, self._codec = formats.written_as(formats.check_output_format(form) or "parquet")
         self._schema = schema
         self._write_examples = write_examples
         # report a column that the format cannot hold before anything starts
@@ -259,7 +261,8 @@ class PartsSink(_Committed):
         return posixpath.join(self.partial, self._name_of(task))
 
     def _name_of(self, task: TaskSpec) -> str:
-        return f"part-{task.role}-{task.index}{formats.named(self.format).endings[0]}"
+        ending = self._codec.ending if self._codec is not None else ""
+        return f"part-{task.role}-{task.index}{formats.named(self.format).endings[0]}{ending}"
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         with _told(self.path, self._destination.at):
@@ -269,7 +272,10 @@ class PartsSink(_Committed):
         if task not in self._open:
             self._destination.make()
             gate = Gate(self._destination.open(self._name_of(task)))
-            self._open[task] = gate, formats.writer_of(self.format, cast(IO[bytes], gate), self._schema, self._write_examples)
+            self._open[task] = (
+                gate,
+                formats.writer_of(self.format, cast(IO[bytes], gate), self._schema, self._write_examples, self._codec),
+            )
         return self._open[task][1]
 
     def _finish(self) -> None:
@@ -287,21 +293,33 @@ class PartsSink(_Committed):
         self._open = {}
 
 
-def _format_of(path: str, form: str | None) -> str:
+def _format_of(path: str, given: str | None) -> tuple[str, Codec | None]:
+    """Return (the name of the format of an output file, how the file is compressed).
+
+    Args:
+        given: the value of `output_format=`.
+    Raises:
+        SinkError: the file's name does not tell its format, or tells another than `given`.
+    """
     if path.endswith("/"):
         raise SinkError(f"output: {redacted(path)} is a directory; name a file in it")
     if os.path.isdir(os.path.expanduser(path)):
         # no format would change that
         raise is_directory(path)
-    formats.check_format(form, "output_format", SinkError)
-    by_name = formats.format_of(path)
-    if form is not None and by_name not in (None, form):
+    form, asked = formats.written_as(formats.check_output_format(given) or "")
+    by_name, codec = formats.format_of(path), codec_named(path)
+    if form and (by_name not in (None, form) or (asked is not None and codec is not asked and (by_name or codec))):
+        shown = f"{by_name or ''}{codec.ending if codec is not None else ''}"
+        ending = formats.named(form).endings[0] + (asked.ending if asked is not None else "")
         raise SinkError(
-            f"output: {redacted(path)} is {by_name} by its name, and output_format={form!r} (--output-format {form}) is "
-            f"another format: leave that out, or let the name end in {formats.named(form).endings[0]}"
+            f"output: {redacted(path)} is {shown} by its name, and output_format={given!r} (--output-format {given}) is "
+            f"another format: leave that out, or let the name end in {ending}"
         )
-    form = form or by_name
-    if form is None:
+    form, codec = form or by_name or "", asked or codec
+    if not form and codec is not None:
+        # `t.parquet.gz`: the error says more than that the name does not tell a format
+        form = formats.format_of(path[: -len(codec.ending)]) or ""
+    if not form:
         database = database_of(path)
         if database is not None:
             raise SinkError(f"output: {redacted(path)} would be a database: {database}")
@@ -309,9 +327,9 @@ def _format_of(path: str, form: str | None) -> str:
             f"output: {redacted(path)} does not say its format ({formats.known_endings(path)}); give output_format= "
             "(--output-format)"
         )
-    if path.lower().endswith((".gz", ".bz2")):
-        raise SinkError(f"output: {redacted(path)}: compressed output is not written; parquet compresses by itself")
-    return form
+    if codec is not None:
+        formats.check_compressed(form, codec, path)
+    return form, codec
 
 
 @contextlib.contextmanager

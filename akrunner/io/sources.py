@@ -16,6 +16,7 @@ from akrunner.foreign import ours, redacted
 from akrunner.io import connections, formats, frames, packed, parse, paths, readers, systems
 from akrunner.io.casts import asked
 from akrunner.io.decimals import converted
+from akrunner.io.formats.base import Reading
 from akrunner.io.rows import from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
@@ -78,8 +79,8 @@ def open_source(
         raise SourceError(f"source: {table.name} has no columns")
     if table.elsewhere and (decimals != "refuse" or any(one is not None for one in (input_schema, select, columns, defaults))):
         raise SourceError(
-            f"select=, input_schema=, columns=, defaults=, decimals=: the rows of {table.name} do not come through this process; select "
-            "and CAST where it comes from"
+            f"select=, input_schema=, columns=, defaults=, decimals=: the rows of {table.name} do not come through this process; "
+            "select and CAST where it comes from"
         )
     if select is None and not table.elsewhere:
         # a query tells columns of the same name apart
@@ -201,7 +202,7 @@ def _narrowed(schema: Schema, columns: Sequence[str] | None) -> Schema:
 
 def _read_examples(files: paths.Files, read: ExampleReader, schema: Schema) -> Iterator[pa.RecordBatch]:
     for path in files.paths:
-        with files.filesystem.open(path, "rb", compression="infer") as stream:
+        with Reading(files, schema.arrow).stream(path) as stream:
             yield from read(stream, schema, path)
 
 

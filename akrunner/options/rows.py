@@ -22,7 +22,7 @@ OPTIONS = (
         "source",
         "Any",
         INPUT,
-        "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow "
+        "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow "
         "Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of "
         "rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`.",
         required=(*FLINK, "pack"),
@@ -285,9 +285,8 @@ OPTIONS = (
         "output",
         "PathLike | None",
         OUTPUT,
-        'file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet '
-        "unless "
-        "`output_format` says otherwise; None: they come back as `result.table`.",
+        'file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory '
+        "with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.",
         verbs=("run", "predict", "pack"),
         help="File to write: .parquet .csv .jsonl .arrow .tfrecord. DIR/ for a directory with a file of each task. - for "
         "stdout: JSON lines, or --output-format csv. odps://PROJECT/tables/T: rows are added to the table.",
@@ -311,9 +310,9 @@ OPTIONS = (
         "output_format",
         "str | None",
         OUTPUT,
-        "of `output`, where its name does not tell.",
+        'of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.',
         verbs=("run", "predict"),
-        help="csv, parquet, jsonl, arrow or tfrecord, where the name of --output does not tell.",
+        help="csv, parquet, jsonl, arrow or tfrecord, where the name of --output does not tell; csv.gz: compressed.",
         needs=dict.fromkeys(("run", "predict"), ("output",)),
         rows=True,
     ),

@@ -15,7 +15,7 @@ from akrunner.checks import check_flag, check_path, check_paths, check_replaces_
 from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
 from akrunner.io.decimals import check_decimals
-from akrunner.io.formats import check_format
+from akrunner.io.formats import check_format, check_output_format
 from akrunner.io.paths import check_apart
 from akrunner.io.splits import check_split, check_table
 from akrunner.io.table import TableSource, no_rows
@@ -223,7 +223,7 @@ def check_select(given: Any) -> str | None:
 def check_output(output: Any, output_format: Any, overwrite: Any, schema: pa.Schema | None) -> None:
     """Check the destination of rows, without making anything. Raises: ConfigError: rows cannot be written there."""
     check_flag("overwrite", overwrite)
-    check_format(output_format, "output_format", SinkError)
+    check_output_format(output_format)
     if output is not None:
         path = check_path("output", output, SinkError)
         if schema is not None:

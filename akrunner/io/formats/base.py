@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 
 from akrunner.errors import SinkError, SourceError
+from akrunner.io.compression import Codec, Unpacked
 from akrunner.io.text import Pieces
 from akrunner.io.writers import Writer
 
@@ -49,10 +51,12 @@ class Reading:
         return pa.OSFile(path) if self.files.is_local else pa.PythonFile(self.files.filesystem.open(path, "rb"), mode="r")
 
     def stream(self, path: str) -> IO[bytes]:
-        """Return the bytes of a file from its beginning, unpacked if its name says that it is compressed. The caller closes
-        it."""
-        opened: IO[bytes] = self.files.filesystem.open(path, "rb", compression="infer")
-        return opened
+        """Return the bytes of a file from its beginning, unpacked if they are compressed. The caller closes it.
+
+        Raises:
+            SourceError: its first bytes are not those of what its name says. Reading raises it if the archive is damaged.
+        """
+        return io.BufferedReader(unpacked(self.files, path))
 
 
 class Format:
@@ -107,6 +111,10 @@ class Format:
         """Return a writer of batches of a schema to a stream, which the caller closes. `check` has passed before."""
         raise SinkError(f"output: akrunner does not write {self.name} files")
 
+    def compresses(self, codec: Codec) -> bool:
+        """Whether its files may be compressed as a whole in that way: then one of its endings says so."""
+        return self.endings[0] + codec.ending in self.endings
+
     def holds(self, data_type: pa.DataType) -> bool:
         """Whether a file of this format can hold a column of that type."""
         return True
@@ -156,6 +164,17 @@ class Format:
         return {}
 
 
+def unpacked(files: Files, path: str) -> Unpacked:
+    """Return the bytes of a file from its beginning, unpacked if they are compressed. The caller closes it.
+
+    Raises:
+        SourceError: its first bytes are not those of what its name says.
+    """
+    file = pa.OSFile(path) if files.is_local else files.filesystem.open(path, "rb")
+    with closed_on_failure(file.close):
+        return Unpacked(file, path)
+
+
 def pieces_of(
     files: Files, path: str, quoted: bool, there: bytes | None = None, back: bytes | None = None
 ) -> tuple[Pieces, Callable[[], Any]]:
@@ -165,10 +184,7 @@ def pieces_of(
         there: a table for `bytes.translate` that is applied to the text.
         back: the table that undoes `there`.
     """
-    if files.is_local:
-        file: Any = pa.input_stream(path, compression="detect", buffer_size=0)
-    else:
-        file = files.filesystem.open(path, "rb", compression="infer")
+    file = unpacked(files, path)
     read = file.read if there is None else lambda size: file.read(size).translate(there)
     return Pieces(read, quoted, path, back=back), file.close
 

@@ -97,14 +97,52 @@ def test_lists_and_times(tmp_path: Path) -> None:
         ("x.DUCKDB", SCHEMA, {}, r"write duckdb:///.*/x.DUCKDB\?table=NAME$"),
         ("x.csv", Schema.parse("v array<int>"), {}, "a CSV cannot hold column 'v'"),
         ("x.jsonl", Schema.parse("v varbinary"), {}, "JSON cannot hold column 'v'"),
-        ("x.csv.gz", SCHEMA, {}, "compressed output"),
+        ("x.gz", SCHEMA, {}, "does not say its format"),
+        ("x.parquet.gz", SCHEMA, {}, r"parquet files are not compressed with gzip.*Parquet compresses by itself"),
+        ("x.gz", SCHEMA, {"form": "parquet"}, r"parquet files are not compressed with gzip.*Parquet compresses by itself"),
+        ("x.zst", SCHEMA, {"form": "tfrecord"}, r"tfrecord files are not compressed with zstd.*known for tfrecord: \.gz$"),
+        (
+            "x.csv",
+            SCHEMA,
+            {"form": "csv.gz"},
+            r"is csv by its name, and output_format='csv\.gz'.*let the name end in \.csv\.gz$",
+        ),
+        ("x.csv.gz", SCHEMA, {"form": "csv.zst"}, r"is csv\.gz by its name, and output_format='csv\.zst'"),
+        ("x.csv.gz", SCHEMA, {"form": "jsonl.gz"}, r"is csv\.gz by its name, and output_format='jsonl\.gz'"),
+        ("x", SCHEMA, {"form": "csw.gz"}, "output_format='csw': known formats are .*; did you mean 'csv'"),
+        ("x/", SCHEMA, {"form": "arrow.zst"}, r"output_format='arrow\.zst': arrow files are not compressed with zstd"),
     ],
 )
 def test_refused(name: str, schema: Schema, options: Any, words: str, tmp_path: Path) -> None:
     (tmp_path / "there.csv").write_text("x")
     (tmp_path / "folder").mkdir()
     with pytest.raises(SinkError, match=words):
-        sink(tmp_path / name, schema, **options)
+        sink_to(f"{tmp_path}/{name}", schema.arrow, write_examples, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "files"),
+    [
+        ("o", "jsonl.zst", ["o"]),
+        ("o.gz", "csv", ["o.gz"]),
+        ("o.csv.gz", "csv", ["o.csv.gz"]),
+        ("o.json.xz", None, ["o.json.xz"]),
+        ("o.tfrecord.gz", None, ["o.tfrecord.gz"]),
+        ("o/", "csv.gz", ["o/part-chief-0.csv.gz", "o/part-worker-0.csv.gz"]),
+        ("o/", "jsonl.bz2", ["o/part-chief-0.jsonl.bz2", "o/part-worker-0.jsonl.bz2"]),
+    ],
+)
+def test_the_name_or_the_format_says_how_files_are_compressed(name: str, form: Any, files: list[str], tmp_path: Path) -> None:
+    out = sink_to(f"{tmp_path}/{name}", SCHEMA.arrow, write_examples, form)
+    for task in (CHIEF, WORKER):
+        out.write(task, BATCH)
+    out.commit()
+    assert out.format == (form or name.removeprefix("o.")).split(".")[0].replace("json", "jsonl").replace("jsonll", "jsonl")
+    assert sorted(str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*") if one.is_file()) == files
+    plain = (form or "csv").split(".")[0] if name in ("o", "o.gz") else None
+    table = open_source(f"{tmp_path}/{name}", read_examples=read_examples, input_schema=SCHEMA, input_format=plain)
+    assert [row for batch in table.batches() for row in batch.to_pylist()] == BATCH.to_pylist() * 2
+    assert all((tmp_path / one).read_bytes()[:1] in b"\x1f\x28\xfdB" for one in files)
 
 
 def test_memory_is_in_task_order() -> None:
