@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import connections, formats, frames, packed, parse, paths, readers, systems
+from akrunner.io import connections, datasets, formats, frames, packed, parse, paths, readers, systems
 from akrunner.io.casts import asked
 from akrunner.io.decimals import converted
 from akrunner.io.formats.base import Reading
@@ -111,11 +111,14 @@ def _open(
     """
     if isinstance(source, TableSource):
         return source
+    found = datasets.opened(source, columns) if form is None else None
+    if found is not None:
+        return found
     if isinstance(source, (str, os.PathLike)) or _is_path_list(source):
         # also if the format is given: files that the pack's list does not name are not part of it
-        found = packed.find(source)
-        if found is not None and (form is None or formats.named(form).name == found.files.format):
-            return _from_files(found.files, read_examples, schema or found.schema, columns)
+        pack = packed.find(source)
+        if pack is not None and (form is None or formats.named(form).name == pack.files.format):
+            return _from_files(pack.files, read_examples, schema or pack.schema, columns)
         return _from_files(paths.expand(source, form), read_examples, schema, columns)
     _check_no_format(source, form)
     if isinstance(source, pa.Table):

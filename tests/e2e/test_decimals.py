@@ -78,7 +78,7 @@ def test_of_every_kind_of_input(source: str, copy: Callable[..., Any], tmp_path:
     for way, (schema, wanted) in WANTED.items():
         result = copy(SOURCES[source](tmp_path), decimals=way, output_schema=schema)
         assert result.table.column("price").to_pylist() == wanted
-    with pytest.raises(akrunner.SchemaError, match=r'or decimals="float64" \(--decimals float64\), "text" or "int64"'):
+    with pytest.raises(akrunner.SchemaError, match=r'; decimals="float64" \(--decimals float64\), "text" or "int64"'):
         copy(SOURCES[source](tmp_path))
 
 
