@@ -33,9 +33,13 @@ class Server(abc.ABC):
         options: the options that its URLs may have.
     """
 
-    in_files = False
+    queries = True
     called: str
     options: Sequence[str]
+
+    def in_files(self, url: str) -> bool:
+        """Whether the URL's table is in files of this machine."""
+        return False
 
     @abc.abstractmethod
     def connect(self, place: Url) -> Any:
