@@ -82,10 +82,10 @@ def run(
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which says options, too.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a
-            cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`. None: there is none, where
-            `tables` or `output_tables` names what the script asks for.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`. None: there is none, where `tables` or `output_tables` names what the script asks for.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -117,8 +117,9 @@ def run(
             succeeded.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
             schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
-        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory
-            with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.
+        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
+            compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
+            come back as `result.table`.
         output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
@@ -280,9 +281,10 @@ def train(
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which says options, too.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a
-            cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -468,10 +470,11 @@ def stream(
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which says options, too.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a
-            cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`. Of an iterable, each row is sent
-            on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with
+            `input_format="csv"`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -648,9 +651,10 @@ def plan(
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which says options, too.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a
-            cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -690,8 +694,9 @@ def plan(
             succeeded.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
             schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
-        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory
-            with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.
+        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
+            compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
+            come back as `result.table`.
         output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.

@@ -52,6 +52,8 @@ _MODULES = {
     "pyiceberg": "Iceberg tables",
     "adbc_driver_postgresql": "tables of PostgreSQL",
     "adbc_driver_sqlite": "tables of SQLite",
+    "fastavro": "Avro files",
+    "openpyxl": "Excel sheets that are read",
     "adbc_driver_flightsql": "tables of Flight SQL",
     "adbc_driver_snowflake": "tables of Snowflake",
     "datasets": "datasets of Hugging Face's library",

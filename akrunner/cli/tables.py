@@ -239,12 +239,13 @@ def put(
 @app.command("get", help="Write a table's rows to a file; - for stdout, as JSON lines or CSV.")
 def get(
     table: str = typer.Argument(..., help=_TABLE + " ?start=A&end=B: some of its rows."),
-    file: str = typer.Argument(..., help=".parquet .csv .jsonl .arrow .tfrecord, or -."),
+    file: str = typer.Argument(..., help=".parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz, or -."),
     columns: str | None = typer.Option(
         None, help="Which, separated by commas. Default: all, and those it is partitioned by, but for those TABLE says."
     ),
     output_format: str | None = typer.Option(
-        None, help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell; of -: jsonl or csv. Default of -: jsonl."
+        None,
+        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell; of -: jsonl or csv. Default of -: jsonl.",
     ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing file."),
     project: str | None = PROJECT,

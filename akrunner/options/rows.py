@@ -22,7 +22,8 @@ OPTIONS = (
         "source",
         "Any",
         INPUT,
-        "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow "
+        "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy and .npz, "
+        "TFRecord); a pyarrow "
         "Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of "
         "rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`.",
         required=(*FLINK, "pack"),
@@ -218,7 +219,7 @@ OPTIONS = (
         INPUT,
         "format of the source, where names do not tell.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
-        help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell.",
+        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell.",
         needs=_OF_A_TABLE,
         rows=True,
         instead={"pack": "of tables, as in `run`."},
@@ -285,15 +286,16 @@ OPTIONS = (
         "output",
         "PathLike | None",
         OUTPUT,
-        'file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory '
+        "file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst: compressed); "
+        '"dir/": a directory '
         "with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.",
         verbs=("run", "predict", "pack"),
-        help="File to write: .parquet .csv .jsonl .arrow .tfrecord. DIR/ for a directory with a file of each task. - for "
+        help="File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz. DIR/ for a directory with a file of each task. - for "
         "stdout: JSON lines, or --output-format csv. odps://PROJECT/tables/T: rows are added to the table.",
         helps={
             "pack": "",
             "stream": "File to write; it is there when the stream has ended. Default, and -: stdout, JSON lines, as they come.",
-            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord; - for stdout.",
+            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; - for stdout.",
         },
         flags=(
             "--output",
@@ -312,7 +314,8 @@ OPTIONS = (
         OUTPUT,
         'of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.',
         verbs=("run", "predict"),
-        help="csv, parquet, jsonl, arrow or tfrecord, where the name of --output does not tell; csv.gz: compressed.",
+        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where the name of --output does not tell; csv.gz: "
+        "compressed.",
         needs=dict.fromkeys(("run", "predict"), ("output",)),
         rows=True,
     ),

@@ -153,14 +153,14 @@ def kind_of(table: pa.Table, source: str) -> str:
     """
     if not table.num_rows:
         raise SourceError(f"source: there are no files in {redacted(source)}")
-    tables = tuple(ending for form in BUILT_IN for ending in form.endings)
+    tables = tuple(ending for form in BUILT_IN if not form.doubtful for ending in form.endings)
     for kind, endings in (("images", images.ENDINGS), ("rows", tables), ("texts", TEXTS)):
         if matching(table, endings).any():
             return kind
     first = min(text_of(table.column(NAME)).to_pylist())
     raise SourceError(
         f"source: by their names, the files in {redacted(source)} are no images, texts or tables ({first} ...); kind= "
-        "(--kind) says what they are: images, texts, or files, which are packed as they are"
+        "(--kind) says what they are: images, texts, rows (of tables), or files, which are packed as they are"
     )
 
 

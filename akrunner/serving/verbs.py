@@ -63,10 +63,10 @@ def predict(
 
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a
-            cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`. A PyFlink Table's rows stay
-            where Flink has them, and come in no order of their own.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`. A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -86,8 +86,9 @@ def predict(
         input_format: format of the source, where names do not tell.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
-        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory
-            with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.
+        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
+            compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
+            come back as `result.table`.
         output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
@@ -197,10 +198,10 @@ def plan_predict(
 
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a
-            cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`. A PyFlink Table's rows stay
-            where Flink has them, and come in no order of their own.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`. A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -220,8 +221,9 @@ def plan_predict(
         input_format: format of the source, where names do not tell.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
-        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory
-            with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.
+        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
+            compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
+            come back as `result.table`.
         output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
@@ -327,10 +329,11 @@ def predict_stream(
 
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a
-            cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`. Of an iterable, each row is sent
-            on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with
+            `input_format="csv"`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].

@@ -71,6 +71,9 @@ class Format:
         examples: whether its rows are `tf.train.Example`s: the codec reads and writes them, its files do not tell their
             columns, and floats have 32 bits.
         spread: whether pyarrow alone writes it, so that a TaskManager of Flink can.
+        sheets: whether a file has several tables, one of which is named behind its path: `book.xlsx?sheet=Q1`.
+        doubtful: whether such a file may well be something else than a job's table: a single sample (an array of one image), or
+            somebody's document. Its name then does not say that a directory holds tables, and may be replaced.
         lakes: whether Delta, Iceberg and Hudi keep the rows of their tables in such files.
     """
 
@@ -81,6 +84,8 @@ class Format:
     writes = True
     examples = False
     spread = False
+    sheets = False
+    doubtful = False
     lakes = False
 
     def begins(self, head: bytes) -> bool:
