@@ -24,7 +24,7 @@ from tests.servers.postgres import PASSWORD, Postgres, binaries
 
 ROWS = 1_000_000
 #: how often ours and the driver's are measured, in turn, as the machine's speed drifts
-_TURNS = 5
+_TURNS = 3
 
 
 def _table() -> pa.Table:
