@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, octets_of
+from akrunner.checks import counted
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io.formats import BUILT_IN
 from akrunner.io.paths import is_local
 from akrunner.packing import images
 from akrunner.packing.index import CLASS, MTIME, NAME, ROWS, SIZE, Gathered, Index, numbers, text_of, truths
-from akrunner.packing.result import counted, quoted
+from akrunner.packing.result import quoted
 from akrunner.packing.settings import MOST_BYTES
 
 TEXTS = (".txt", ".text")

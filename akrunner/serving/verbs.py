@@ -75,7 +75,7 @@ def predict(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
@@ -83,19 +83,19 @@ def predict(
             digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
             fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, if file names do not show it.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
-        output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -103,11 +103,11 @@ def predict(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        observer: is told the progress.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
+        observer: an object that is told of the job's progress.
     Returns:
         the result.
     Raises:
@@ -210,7 +210,7 @@ def plan_predict(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
@@ -218,19 +218,19 @@ def plan_predict(
             digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
             fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, if file names do not show it.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
-        output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -238,10 +238,10 @@ def plan_predict(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
     Returns:
         the plan; printed, it shows which columns feed which inputs of the model, what becomes of its outputs, and every task.
     Raises:
@@ -342,7 +342,7 @@ def predict_stream(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         watch: where new models come while the stream runs: a model that is replaced (a directory, a zip, an .ak file), a directory
             that gets more of them, or a model stream of Alink's. The newest is loaded beside the one in use, and predicts the rows
             that come after that. One that does not fit or cannot be loaded is not taken, with a warning.
@@ -354,16 +354,16 @@ def predict_stream(
             digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
             fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, if file names do not show it.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
-        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
+        flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -371,11 +371,11 @@ def predict_stream(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        observer: is told the progress.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
+        observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
     Raises:
