@@ -154,6 +154,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
         python=interpreter.path,
         tables=asked,
         notes=(*job.notes, *read_twice(table), *table.notes),
+        marked=table.arriving is not None,
     )
     return Prepared(job, table, interpreter), requirements
 

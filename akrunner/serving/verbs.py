@@ -381,7 +381,8 @@ def predict_stream(
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
             of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
             `select`. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with
-            `input_format="csv"`.
+            `input_format="csv"`. "kafka://broker/topic?group=g", "redis://host/stream?group=g" and "files:///directory?group=g" go
+            on where the group was.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
