@@ -41,6 +41,7 @@ class TableSource:
             own if it is None. Opens no file before its table is read. None if the table is not made of files.
         notes: what was found about the table that nobody had said, for the user to know.
         arriving: of a stream whose positions are stored: stores them; None of all other tables.
+        notes: warnings about the table, which its job shows.
     """
 
     schema: pa.Schema
@@ -54,6 +55,7 @@ class TableSource:
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
     notes: tuple[str, ...] = ()
     arriving: Arriving | None = None
+    notes: tuple[str, ...] = ()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in order.

@@ -23,6 +23,7 @@ from akrunner.foreign import ours, redacted
 from akrunner.io import packed, partitions, readers
 from akrunner.io import paths as io_paths
 from akrunner.io.csv_options import CsvOptions
+from akrunner.io.decimals import check_decimals
 from akrunner.io.packed import DESCRIPTION
 from akrunner.io.table import TableSource
 from akrunner.options import named as option
@@ -144,7 +145,7 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
     paths = check_text("paths", asked.paths) if asked.paths is not None else None
     select = check_text("select", asked.select) if asked.select is not None else None
     named = check_names("columns", asked.columns)
-    wanted = _schema(asked.input_schema)
+    wanted, decimals = _schema(asked.input_schema), check_decimals(asked.decimals)
     below = _below(asked.paths_in)
     of_table = [
         name
@@ -154,6 +155,7 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
             ("select", select),
             ("input_schema", wanted),
             ("input_csv", asked.input_csv),
+            ("decimals", decimals if decimals != "refuse" else None),
         )
         if value is not None
     ]
@@ -186,6 +188,7 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
         input_format=input_format,
         input_csv=CsvOptions.of(asked.input_csv, "input_csv"),
         select=select,
+        decimals=decimals,
         read_examples=read_examples,
     )
     return _of_table(source, names, options, kind, label, paths, below, settings, earlier)

@@ -15,6 +15,7 @@ from akrunner.checks import check_flag, check_path, check_paths, check_replaces_
 from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
 from akrunner.io.csv_options import CsvOptions
+from akrunner.io.decimals import check_decimals
 from akrunner.io.formats import check_format, check_output_format
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.paths import check_apart
@@ -89,6 +90,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     select, form = check_select(given.select), check_format(given.input_format, "input_format")
     csv = CsvOptions.of(given.input_csv, "input_csv")
     columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
+    decimals = check_decimals(given.decimals)
     _check_sink(given, job)
     check_directories(vars(job))
 
@@ -116,6 +118,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
                 select_seconds=given.timeout,
                 columns=columns,
                 defaults=defaults,
+                decimals=decimals,
                 flush_seconds=given.flush_seconds if mode == "stream" else None,
             )
 

@@ -33,6 +33,7 @@ from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io.csv_options import CsvOptions
+from akrunner.io.decimals import check_decimals
 from akrunner.io.formats import check_format
 from akrunner.io.partitioner import rechunk
 from akrunner.io.paths import check_apart
@@ -298,7 +299,7 @@ class Prediction:
         settings = Settings.of(given)
         select, form = check_select(given.select), check_format(given.input_format, "input_format")
         csv = CsvOptions.of(given.input_csv, "input_csv")
-        defaults = check_defaults(given.defaults)
+        defaults, decimals = check_defaults(given.defaults), check_decimals(given.decimals)
 
         def read() -> TableSource:
             with ours(SourceError, "source: it cannot be read"):
@@ -311,6 +312,7 @@ class Prediction:
                     select=select,
                     select_seconds=given.timeout,
                     defaults=defaults,
+                    decimals=decimals,
                     flush_seconds=given.flush_seconds if arriving else None,
                 )
 
