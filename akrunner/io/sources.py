@@ -84,7 +84,8 @@ def open_source(
         table = _open(
             source, read_examples, input_schema, input_format, flush_seconds, columns if select is None else None, input_csv
         )
-    notes = table.notes
+    # what follows makes other tables, without what was found about this one
+    found = table.notes
     if not table.schema.names and not isinstance(source, TableSource):
         raise SourceError(f"source: {table.name} has no columns")
     if table.arriving is not None and select is not None:
@@ -108,8 +109,9 @@ def open_source(
         table = selected(table, select, select_seconds)
     if columns is not None:
         table = taken(table, columns)
-    table = converted(_plain(table), decimals)
-    return dataclasses.replace(filled(table, defaults) if defaults else table, notes=notes)
+    table = dataclasses.replace(_plain(table), notes=found)
+    table = converted(table, decimals)
+    return dataclasses.replace(filled(table, defaults), notes=table.notes) if defaults else table
 
 
 def _open(

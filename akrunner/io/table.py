@@ -39,7 +39,6 @@ class TableSource:
         stop: ends a read that is running in another thread, as far as that is possible.
         each: (schema, the name of whatever has that schema) -> (path, table) of each file, in that schema, or in the table's
             own if it is None. Opens no file before its table is read. None if the table is not made of files.
-        notes: what was found about the table that nobody had said, for the user to know.
         arriving: of a stream whose positions are stored: stores them; None of all other tables.
         notes: warnings about the table, which its job shows.
     """
@@ -55,7 +54,6 @@ class TableSource:
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
     notes: tuple[str, ...] = ()
     arriving: Arriving | None = None
-    notes: tuple[str, ...] = ()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in order.
