@@ -92,7 +92,7 @@ def flink(ratio_row: Any) -> list[Any]:
             ours, theirs = (statistics.median(values) for values in zip(*pairs, strict=True))
             what = f"Flink: from a file, two tasks, {'TLS' if tls else 'tls=False'}"
             rows.append(ratio_row(what, ours, theirs, goal, "the local engine, two workers"))
-        late = measured("latency", folder, 20_000)
+        late = measured("latency", folder, 40_000)
         p50, p99 = np.percentile(late, [50, 99])
         rows.append(
             (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from akrunner.io import packed, paths
 from akrunner.io.commits import committed
 from akrunner.io.destinations import file_destination
 from akrunner.io.dialects import Dialect, csv_batches
+from akrunner.io.formats.base import Reading
 from akrunner.io.sinks import FileSink
 from akrunner.io.table import TableSource
 from akrunner.prepare.schemas import schema_of
@@ -249,7 +251,7 @@ class TextSourceBatchOp(SourceOp):
 
         def batches() -> Any:
             for path in files.paths:
-                with files.filesystem.open(path, "rt", compression="infer") as stream:
+                with io.TextIOWrapper(Reading(files, None).stream(path), encoding="utf-8") as stream:
                     while True:
                         lines = [line.rstrip("\r\n") for line in stream.readlines(1 << 22)]
                         if not lines:

@@ -22,7 +22,7 @@ from akrunner.schema import repeated, to_floats
 from akrunner.wire.near import nearest
 
 #: values nested some hundred thousand levels deep end Arrow's parser with SIGSEGV, so it gets none deeper than this
-_DEEPEST = 5000
+DEEPEST = 5000
 #: deeper lists and objects are of no use, and their types are too long to print
 _LEVELS = 50
 #: the number of bytes from which on several processors parse together
@@ -344,11 +344,11 @@ class JsonParser:
         self._rows = 0
 
     def parse(self, piece: Piece) -> pa.RecordBatch:
-        check_depth(piece, self.name)
+        self._check(piece)
         try:
             table = self.whole(piece)
         except UNREADABLE as e:
-            raise _located(self, piece, line_ends(piece.data), e) from None
+            raise _located(self, piece, self._ends(piece), e) from None
         if table.num_rows and not table.num_columns:
             raise SourceError(f"source: cannot read {self.name} as jsonl: line {piece.line}: an object without a column: {{}}")
         self.unseen.look(piece.data)
@@ -375,7 +375,7 @@ class JsonParser:
         if not data.isascii():
             # Arrow accepts bytes that are not UTF-8
             data.decode("utf-8")
-        if data.lstrip(b" \t\r\n").startswith(b"null") or b"\nnull" in data:
+        if self._has_null(data):
             # Arrow takes a bare null for a row of nulls, and crashes if it is the first row
             raise pa.ArrowInvalid("JSON parse error: null is no object")
         unknown = (
@@ -394,6 +394,22 @@ class JsonParser:
                 narrow = [to_floats(chunk, field.type) for chunk in table.column(number).chunks]
                 table = table.set_column(number, field, pa.chunked_array(narrow, field.type))
         return table
+
+    def _check(self, piece: Piece) -> None:
+        """Check what Arrow's parser would not survive.
+
+        Raises:
+            SourceError: a value is nested too deep.
+        """
+        check_depth(piece, self.name)
+
+    def _has_null(self, data: bytes) -> bool:
+        """Whether a row is null."""
+        return data.lstrip(b" \t\r\n").startswith(b"null") or b"\nnull" in data
+
+    def _ends(self, piece: Piece) -> Positions:
+        """Return [rows] the positions behind the ends of rows."""
+        return line_ends(piece.data)
 
     def _times(self, data: bytes, name: str, kind: pa.DataType, first: bool) -> pa.DataType:
         """Return the type of a column of times.
@@ -445,10 +461,10 @@ def check_depth(piece: Piece, name: str) -> None:
     Raises:
         SourceError: a value is nested so deep that Arrow's parser would end the process.
     """
-    for start, end in long_lines(piece.data, _DEEPEST):
+    for start, end in long_lines(piece.data, DEEPEST):
         row = piece.data[start:end]
-        if depth(row) > _DEEPEST and depth(_STRING.sub(b"", row)) > _DEEPEST:
-            raise _too_deep(f"line {piece.line_of(start)} of {name}")
+        if depth(row) > DEEPEST and depth(_STRING.sub(b"", row)) > DEEPEST:
+            raise too_deep(f"line {piece.line_of(start)} of {name}")
 
 
 def _check_types(schema: pa.Schema, name: str) -> None:
@@ -457,10 +473,10 @@ def _check_types(schema: pa.Schema, name: str) -> None:
         for _ in range(_LEVELS + 1):
             kinds = [one.field(i).type for one in kinds if pa.types.is_nested(one) for i in range(one.num_fields)]
         if kinds:
-            raise _too_deep(f"column {field.name!r} of {name}")
+            raise too_deep(f"column {field.name!r} of {name}")
 
 
-def _too_deep(what: str) -> SourceError:
+def too_deep(what: str) -> SourceError:
     return SourceError(f"source: {what} is nested too deep to be read")
 
 
@@ -477,7 +493,8 @@ def _located(parser: Parser, piece: Piece, ends: Positions, error: BaseException
         except UNREADABLE as e:
             error, high = e, middle
     start = positions[low - 1] if low else 0
-    while piece.data[start : start + 1] in (b"\n", b"\r") and start + 1 < len(piece.data):
+    blanks = (b"\n", b"\r") if parser.names is not None else (b"\n", b"\r", b" ", b"\t")
+    while piece.data[start : start + 1] in blanks and start + 1 < len(piece.data):
         start += 1
     what = in_words(error, parser.names)
     if "unexpected field" in what and parser.schema is not None:
@@ -489,13 +506,13 @@ def _located(parser: Parser, piece: Piece, ends: Positions, error: BaseException
 
 
 def _unknown_key(data: bytes, schema: pa.Schema) -> str:
-    """Return the first key of the first line that is not a column of the schema; Arrow does not say which key it was."""
-    line = re.split(rb"[\r\n]", data, maxsplit=1)[0]
+    """Return the first key of the first object that is not a column of the schema; Arrow does not say which key it was."""
+    text = data.decode("utf-8", "replace").lstrip()
     try:
-        keys: list[str] = list(json.loads(line))
+        keys: list[str] = list(json.JSONDecoder().raw_decode(text)[0])
     except (ValueError, RecursionError):
         keys = []
-    return next((repr(key) for key in keys if key not in schema.names), "of this line")
+    return next((repr(key) for key in keys if key not in schema.names), "of this object")
 
 
 def in_words(error: BaseException, names: Sequence[str] | None) -> str:

@@ -21,17 +21,22 @@ ROW_BYTES = 32 << 20
 #: how many characters of a row an error shows
 SHOWN = 80
 
-_BOM = b"\xef\xbb\xbf"
+#: the mark with which some programs begin UTF-8
+BOM = b"\xef\xbb\xbf"
 #: the first bytes of files that are neither CSV nor JSON text -> what the file is, and what to do
 _OTHER = {
     b"\xff\xfe": "is UTF-16; convert it: iconv -f utf-16 -t utf-8",
     b"\xfe\xff": "is UTF-16; convert it: iconv -f utf-16 -t utf-8",
     b"PAR1": "is a Parquet file by its content; give input_format= (--input-format) parquet",
     b"ARROW1": "is an Arrow file by its content; give input_format= (--input-format) arrow",
-    b"\x1f\x8b": "is compressed with gzip by its content; its name should end in .gz",
-    b"BZh": "is compressed with bzip2 by its content; its name should end in .bz2",
+    b"\x1f\x8b": "is compressed with gzip by its content; unpack it first",
+    b"BZh": "is compressed with bzip2 by its content; unpack it first",
     b"\x28\xb5\x2f\xfd": "is compressed with zstd by its content; unpack it first",
-    b"PK\x03\x04": "is a zip archive (or an Excel file) by its content; unpack or convert it first",
+    b"\xfd7zXZ\0": "is compressed with xz by its content; unpack it first",
+    b"PK\x03\x04": "is a zip by its content: an Excel file (give input_format=, --input-format, excel), numpy's .npz (npz), or an "
+    "archive that must be unpacked first",
+    b"Obj\x01": "is an Avro file by its content; give input_format= (--input-format) avro",
+    b"\x93NUM": "is an .npy file by its content; give input_format= (--input-format) npy",
 }
 
 
@@ -145,7 +150,7 @@ class Pieces:
             raise SourceError(f"source: {self.name} {other}")
         if b"\n" not in data and b"\r" in data[:-1]:
             self._newline = b"\r"
-        return data[len(_BOM) :] if data.startswith(_BOM) else data
+        return data[len(BOM) :] if data.startswith(BOM) else data
 
     def _cut(self, data: bytes) -> int:
         end = data.rfind(self._newline) + 1

@@ -26,6 +26,13 @@ def exists_already(shown: str) -> SinkError:
     return SinkError(f"output: {redacted(shown)} exists; give overwrite=True (--overwrite) to replace it")
 
 
+def folder_exists_already(shown: str) -> SinkError:
+    return SinkError(
+        f"output: {redacted(shown)} exists; give overwrite=True (--overwrite) to replace it, or append=True (--append) to add "
+        "files to it"
+    )
+
+
 def is_directory(shown: str) -> SinkError:
     return SinkError(f"output: {redacted(shown)} is a directory; name a file in it, or end it in / for a file of each task")
 
@@ -45,12 +52,19 @@ def check_ours(shown: str, held: list[str]) -> None:
     """Check the files of a directory that an output would replace, as a user might have named a home directory.
 
     Raises:
-        SinkError: no job wrote one of the files.
+        SinkError: no job wrote one of the files, or they are those of a lakehouse table.
     """
     for path in held:
         name = posixpath.basename(path)
-        if not (name.startswith(("part-", "_")) or formats.format_of(name) or name.endswith((".crc", ".partial"))):
+        if "_delta_log" in path.split("/") or name.endswith(".metadata.json"):
+            raise SinkError(
+                f"output: {redacted(shown)} holds a Delta or an Iceberg table, or a part of one, which no files can replace; write "
+                "to the table itself, or to another place"
+            )
+        form = formats.format_of(name)
+        is_table = form is not None and not formats.named(form).doubtful
+        if not (name.startswith(("part-", "_")) or is_table or name.endswith((".crc", ".partial"))):
             raise SinkError(
                 f"output: {redacted(shown)} holds what no job has written ({name}); overwrite= (--overwrite) replaces a "
-                "directory as a whole, so it takes none but directories of tables"
+                "directory as a whole, and append= (--append) adds to a table, so they take none but directories of tables"
             )

@@ -15,6 +15,8 @@ _OUTPUTS = (
 
 #: `needs` of options about the input table: they mean nothing if there is no `source`, as the script opens its tables itself
 _OF_A_TABLE = {"run": ("source",)}
+#: `needs` of options about the files that rows go to
+_OF_AN_OUTPUT = dict.fromkeys(("run", "predict"), ("output",))
 _OF_A_SPLIT = dict.fromkeys((*BATCH, "pack"), ("split",))
 
 OPTIONS = (
@@ -22,7 +24,8 @@ OPTIONS = (
         "source",
         "Any",
         INPUT,
-        "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON lines, Arrow/Feather, TFRecord); a pyarrow "
+        "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy and .npz, "
+        "TFRecord); a pyarrow "
         "Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of "
         "rows.",
         required=(*FLINK, "pack"),
@@ -70,10 +73,10 @@ OPTIONS = (
         "project",
         "str | None",
         INPUT,
-        "project of the names in `tables` and `output_tables` that are without one.",
+        "project of the names in `tables` and `output_tables` that name none.",
         verbs=("run", "pai"),
         rows=True,
-        instead={"pai": "of tables that are named without one; None: AKRUNNER_PROJECT."},
+        instead={"pai": "project of tables whose names have none; None: AKRUNNER_PROJECT."},
         help="Project of --tables and --output-tables without one. Default: $AKRUNNER_PROJECT.",
         helps={"pai": "Project of tables named without one. Default: $AKRUNNER_PROJECT."},
         often=("pai",),
@@ -88,7 +91,7 @@ OPTIONS = (
         needs=_OF_A_TABLE,
         often=("run", "train", "stream", "predict"),
         rows=True,
-        instead={"pack": "of tables, as in `run`."},
+        instead={"pack": "for tables, as in `run`."},
     ),
     Option(
         "columns",
@@ -151,8 +154,8 @@ OPTIONS = (
         "split_by",
         "str | None",
         INPUT,
-        "a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same split, "
-        "in every table. None: the row's number says it.",
+        "the column whose value decides the split (it must go to the tasks): rows with the same value are in the same "
+        "split, in every table. None: the row's number decides.",
         verbs=(*BATCH, "pack"),
         help="Column whose value says the split, so that rows with the same one stay together. Default: the row's number.",
         needs=_OF_A_SPLIT,
@@ -173,7 +176,7 @@ OPTIONS = (
         "split_seed",
         "int",
         INPUT,
-        "another number splits otherwise; the same one always alike.",
+        "with another number, rows are split differently; the same number always gives the same splits.",
         0,
         verbs=BATCH,
         help="Another number splits otherwise.",
@@ -191,7 +194,7 @@ OPTIONS = (
             "LocalPredictor": 'columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the '
             "signature, named "
             "as it.",
-            "pack": "of tables, as in `run`.",
+            "pack": "for tables, as in `run`.",
         },
         types={"pack": "str | Schema | None"},
         help="Columns to read and their types; needed for TFRecord.",
@@ -202,12 +205,12 @@ OPTIONS = (
         "input_format",
         "str | None",
         INPUT,
-        "format of the source, where names do not tell.",
+        "format of the source, if file names do not show it.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
-        help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell.",
+        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell.",
         needs=_OF_A_TABLE,
         rows=True,
-        instead={"pack": "of tables, as in `run`."},
+        instead={"pack": "for tables, as in `run`."},
     ),
     Option(
         "follow",
@@ -225,7 +228,7 @@ OPTIONS = (
         "flush_seconds",
         "float",
         INPUT,
-        "the longest, in seconds, a row waits for others to be sent with, on its way in and out together.",
+        "how many seconds a row waits at most for others to be sent with it, on its way in and out together.",
         0.02,
         verbs=("stream", "predict_stream"),
         help="The longest a row waits for others to be sent with.",
@@ -271,16 +274,16 @@ OPTIONS = (
         "output",
         "PathLike | None",
         OUTPUT,
-        'file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet '
-        "unless "
-        "`output_format` says otherwise; None: they come back as `result.table`.",
+        "file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst: compressed); "
+        '"dir/": a directory '
+        "with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.",
         verbs=("run", "predict", "pack"),
-        help="File to write: .parquet .csv .jsonl .arrow .tfrecord. DIR/ for a directory with a file of each task. - for "
-        "stdout: JSON lines, or --output-format csv. odps://PROJECT/tables/T: rows are added to the table.",
+        help="File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz. DIR/ for a directory with a file of each task. - for "
+        "stdout: JSON lines, or --output-format csv or arrow. odps://PROJECT/tables/T: rows are added to the table.",
         helps={
             "pack": "",
             "stream": "File to write; it is there when the stream has ended. Default, and -: stdout, JSON lines, as they come.",
-            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord; - for stdout.",
+            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; DIR/ for a directory of files; - for stdout.",
         },
         flags=(
             "--output",
@@ -297,10 +300,11 @@ OPTIONS = (
         "output_format",
         "str | None",
         OUTPUT,
-        "of `output`, where its name does not tell.",
+        'format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.',
         verbs=("run", "predict"),
-        help="csv, parquet, jsonl, arrow or tfrecord, where the name of --output does not tell.",
-        needs=dict.fromkeys(("run", "predict"), ("output",)),
+        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where the name of --output does not tell; csv.gz: "
+        "compressed.",
+        needs=_OF_AN_OUTPUT,
         rows=True,
     ),
     Option(
@@ -314,12 +318,88 @@ OPTIONS = (
         helps={
             "train": "Replace an existing --model-out.",
             "stream": "Replace an existing --output.",
-            "pack": "Pack everything anew; what is there counts until that is done.",
+            "pack": "Pack everything anew; the old output stays valid until that is done.",
         },
-        instead={"pack": "pack everything anew; what is there counts until that is done."},
+        instead={"pack": "pack everything anew; the old output stays valid until that is done."},
         needs={**dict.fromkeys(("run", "stream", "predict"), ("output",)), "train": ("model_out",)},
         commands=("stream",),
         often=True,
+        rows=True,
+    ),
+    Option(
+        "partition_by",
+        "SequenceNotStr[str] | None",
+        OUTPUT,
+        "columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them: "
+        '`["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.',
+        verbs=("run", "predict"),
+        help="Columns that become directories DAY=.../HOUR=... in --output DIR/, separated by commas.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "sort_by",
+        "SequenceNotStr[str] | None",
+        OUTPUT,
+        'columns by which all rows are sorted, `["user", "time desc"]`, nulls last; within their directories, with '
+        "`partition_by`. The rows are kept on the disk until the last one is there (TMPDIR). None: they stay as tasks write them.",
+        verbs=("run", "predict"),
+        help='Columns to sort all rows by, separated by commas: "user,time desc".',
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "max_rows_per_file",
+        "int | None",
+        OUTPUT,
+        "the most rows of a file in a directory; the next file has the next ones. None: no limit.",
+        verbs=("run", "predict"),
+        help="The most rows of a file in --output DIR/.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+        least=1,
+    ),
+    Option(
+        "max_bytes_per_file",
+        "int | str | None",
+        OUTPUT,
+        'the size that a file in a directory stays below, about, in bytes or as "128MB". None: no limit.',
+        verbs=("run", "predict"),
+        help="The size that a file in --output DIR/ stays below, about: 128MB, 1GiB, or bytes.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "output_compression",
+        "str | None",
+        OUTPUT,
+        'codec of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none"; with a level as in '
+        '"zstd:3". None: Parquet has snappy, Arrow none.',
+        verbs=("run", "predict"),
+        help="Codec of Parquet and Arrow: zstd, zstd:3, snappy, gzip, brotli, lz4, none. Default: snappy in Parquet, none in Arrow.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "append",
+        "bool",
+        OUTPUT,
+        "put new files beside those that are in the directory `output`, all at once when the job has succeeded.",
+        False,
+        verbs=("run", "predict"),
+        help="Add files to those that are in --output DIR/.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "manifest",
+        "bool",
+        OUTPUT,
+        "write `_SUCCESS` into the directory `output`, last: JSON with its files, their rows and bytes, and the columns.",
+        False,
+        verbs=("run", "predict"),
+        help="Write _SUCCESS into --output DIR/, last: JSON with its files, rows and columns.",
+        needs=_OF_AN_OUTPUT,
         rows=True,
     ),
 )

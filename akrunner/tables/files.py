@@ -18,6 +18,7 @@ from akrunner.errors import ConfigError, ReadError, SinkError, SourceError
 from akrunner.foreign import ours, underway
 from akrunner.io import formats, paths
 from akrunner.io.commits import committed
+from akrunner.io.formats.base import Reading
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
 from akrunner.schema import Field, Schema
@@ -119,7 +120,7 @@ def _check_header(file: Any, input_format: str | None, name: TableName, known: T
         found = paths.expand(file, input_format)
         if not _headed(found):
             return
-        with found.filesystem.open(found.paths[0], "rb", compression="infer") as stream:
+        with Reading(found, None).stream(found.paths[0]) as stream:
             text = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace")
     names = [one.strip() for one in next(csv.reader(io.StringIO(text, newline=None)), [])]
     there = known.columns.names if known is not None else []

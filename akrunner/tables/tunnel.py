@@ -16,6 +16,7 @@ from akrunner.codec import write_examples
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.commits import committed
+from akrunner.io.compression import BZIP2, XZ, check_whole, codec_named, endings
 from akrunner.io.destinations import file_destination
 from akrunner.io.sinks import FileSink
 from akrunner.tables.names import TableName
@@ -203,6 +204,8 @@ def fill(
         for number, path in enumerate(paths):
             part = output.part(str(number))
             with about(path):
+                # DuckDB takes what there is of a zstd archive that is cut short for all of it
+                check_whole(path)
                 for batch in queries.draw(queries.reader(sql(path))):
                     part.write(batch)
                     rows += batch.num_rows
@@ -241,7 +244,7 @@ def _csv(path: str, info: TableInfo, options: dict[str, str]) -> str:
         casts = [f"CAST({quoted(one)} + INTERVAL 0 SECOND AS {kind}) AS {quoted(one)}" for one, kind in moments.items()]
         selected = f"* REPLACE ({', '.join(casts)})" if casts else "*"
     columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in kinds.items())
-    csv = path.lower().endswith((".csv", ".csv.gz")) if "csv-format" not in options else _true(options, "csv-format")
+    csv = path.lower().endswith(endings(".csv")) if "csv-format" not in options else _true(options, "csv-format")
     given = {
         "delim": literal(_delimiter(options)),
         "header": str(_true(options, "header")).lower(),
@@ -287,7 +290,7 @@ def _files(file: str, folder: str) -> list[str]:
         raise SourceError(f"tunnel upload: {file} is a directory without files")
     if not os.path.isfile(path):
         looked = f", neither {' nor '.join(tried)}" if len(tried) > 1 else f": {path}" if path != file else ""
-        raise SourceError(f"tunnel upload: there is no file {file}{looked}{nearest_file(path)}")
+        raise SourceError(f"tunnel upload: there is no file {file}{looked}{nearest_file(named)}")
     return [path]
 
 
@@ -295,7 +298,7 @@ def _download(name: TableName, file: str, options: dict[str, str], store: Callab
     path = file_path(file)
     with store(name.project).reading(name) as reading:
         rows = _downloaded(reading, name, options)
-        if path.lower().endswith((".parquet", ".jsonl", ".arrow")):
+        if path.lower().endswith((".parquet", ".arrow", *endings(".jsonl"))):
             count = as_file(rows, path, _true(options, "overwrite"))
         else:
             count = _as_csv(rows, path, options, store)
@@ -384,6 +387,11 @@ def _as_csv(rows: pa.RecordBatchReader, path: str, options: dict[str, str], stor
         "DELIMITER": literal(_delimiter(options)),
         "NULLSTR": literal(options.get("null-indicator", "")),
     }
+    codec = codec_named(path)
+    if codec in (BZIP2, XZ):
+        raise SinkError(f"tunnel download: {path}: a CSV is written compressed with gzip or zstd (.csv.gz, .csv.zst)")
+    # the name under which the file is written does not tell it
+    given["COMPRESSION"] = codec.name if codec is not None else "none"
     # DuckDB must write this very file, which gets its final name when all rows are in it
     given["USE_TMP_FILE"] = "false"
     settings = ", ".join(f"{key} {value}" for key, value in given.items())

@@ -16,16 +16,28 @@ from typing import IO, Any
 import pyarrow as pa
 
 from akrunner.checks import check_text
-from akrunner.errors import ConfigError, SourceError
+from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.foreign import redacted
 from akrunner.installed import Installed
-from akrunner.io.formats import arrow, csv, jsonl, parquet, tfrecord
-from akrunner.io.formats.base import Format
+from akrunner.io.compression import CODECS, Codec, Packed, codec_named
+from akrunner.io.formats import arrow, avro, csv, excel, jsonl, npy, npz, parquet, tfrecord
+from akrunner.io.formats.base import Compression, Format
 from akrunner.io.formats.lines import Lines
 from akrunner.io.writers import Examples, ExampleWriter, Writer
 from akrunner.wire.near import nearest
 
 #: to add a format to akrunner itself, write its module and add it here
-BUILT_IN: tuple[Format, ...] = (csv.FORMAT, parquet.FORMAT, jsonl.FORMAT, arrow.FORMAT, tfrecord.FORMAT)
+BUILT_IN: tuple[Format, ...] = (
+    csv.FORMAT,
+    parquet.FORMAT,
+    jsonl.FORMAT,
+    arrow.FORMAT,
+    tfrecord.FORMAT,
+    avro.FORMAT,
+    excel.FORMAT,
+    npy.FORMAT,
+    npz.FORMAT,
+)
 #: the formats of lines; the first is the default
 LINES: tuple[Lines, ...] = (jsonl.FORMAT, csv.FORMAT)
 #: how many bytes of a file `Format.begins` is given
@@ -85,6 +97,48 @@ def check_format(given: Any, parameter: str, kind: type[ConfigError] = SourceErr
     return INSTALLED.get(name).name
 
 
+def check_output_format(given: Any) -> str | None:
+    """Return what a user gave as `output_format=`, after a check: the name of a format, or such a name and how its files are
+    compressed (`csv.gz`). None if nothing was given.
+
+    Raises:
+        ConfigError: it is not text; as SinkError: there is no such format, or it is not compressed so.
+        SourceError: the package that adds the format is broken.
+    """
+    name = check_text("output_format", given) if given is not None else None
+    codec = codec_named(name) if name is not None else None
+    if name is None or codec is None:
+        return check_format(name, "output_format", SinkError)
+    plain = check_format(name[: -len(codec.ending)], "output_format", SinkError)
+    if plain is not None and not named(plain).compresses(codec):
+        raise SinkError(f"output_format={name!r}: {plain} files are not compressed with {codec.name}; {_compressed(plain)}")
+    return name
+
+
+def check_compressed(form: str, codec: Codec, path: str) -> None:
+    """Check that files of a format are written so compressed.
+
+    Raises:
+        SinkError: they are not.
+    """
+    if not named(form).compresses(codec):
+        raise SinkError(
+            f"output: {redacted(path)}: {form} files are not compressed with {codec.name}, as its name says; {_compressed(form)}"
+        )
+
+
+def _compressed(form: str) -> str:
+    """Return what an error says about the ways in which files of a format are compressed."""
+    known = [codec.ending for codec in CODECS if named(form).compresses(codec)]
+    return f"known for {form}: {' '.join(known)}" if known else "leave that out (Parquet compresses by itself)"
+
+
+def written_as(form: str) -> tuple[str, Codec | None]:
+    """Return (the name of the format, how its files are compressed) of an `output_format=` that is checked."""
+    codec = codec_named(form)
+    return (form, None) if codec is None else (form[: -len(codec.ending)], codec)
+
+
 def format_of(path: str) -> str | None:
     """Return the name of the format that a file name's ending tells; None if it tells none.
 
@@ -129,11 +183,26 @@ def lines_named(name: Any) -> Lines | None:
     return next((form for form in LINES if isinstance(name, str) and form.name == name), None)
 
 
-def writer_of(form: str, stream: IO[bytes], schema: pa.Schema, write_examples: ExampleWriter) -> Writer:
+def writer_of(
+    form: str,
+    stream: IO[bytes],
+    schema: pa.Schema,
+    write_examples: ExampleWriter,
+    codec: Codec | None = None,
+    compression: Compression | None = None,
+) -> Writer:
     """Return a writer of batches to a stream.
 
     Args:
         write_examples: writes a batch as TFRecords.
+        codec: how the file is compressed as a whole; None: it is not.
+        compression: how the format compresses what is in the file, if it does that; None: as it does by itself.
     """
     found = named(form)
-    return Examples(stream, write_examples) if found.examples else found.writer(stream, schema)
+
+    def made(to: IO[bytes]) -> Writer:
+        if compression is not None and found.compressions:
+            return found.compressing_writer(to, schema, compression)
+        return Examples(to, write_examples) if found.examples else found.writer(to, schema)
+
+    return made(stream) if codec is None else Packed(stream, codec, made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 
 from akrunner.errors import SinkError, SourceError
+from akrunner.io.compression import Codec, Unpacked
 from akrunner.io.text import Pieces
 from akrunner.io.writers import Writer
 
@@ -22,6 +24,22 @@ Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 Opener = Callable[[str, pa.Schema | None], Opened]
 #: (block, number of its rows)
 Counted = tuple[Any, int]
+
+
+@dataclass(frozen=True)
+class Compression:
+    """How files are compressed.
+
+    Attributes:
+        name: the name of a codec; none: not at all.
+        level: the codec's level; None: the one that it has by itself.
+    """
+
+    name: str
+    level: int | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.level is None else f"{self.name}:{self.level}"
 
 
 @dataclass(frozen=True)
@@ -49,10 +67,12 @@ class Reading:
         return pa.OSFile(path) if self.files.is_local else pa.PythonFile(self.files.filesystem.open(path, "rb"), mode="r")
 
     def stream(self, path: str) -> IO[bytes]:
-        """Return the bytes of a file from its beginning, unpacked if its name says that it is compressed. The caller closes
-        it."""
-        opened: IO[bytes] = self.files.filesystem.open(path, "rb", compression="infer")
-        return opened
+        """Return the bytes of a file from its beginning, unpacked if they are compressed. The caller closes it.
+
+        Raises:
+            SourceError: its first bytes are not those of what its name says. Reading raises it if the archive is damaged.
+        """
+        return io.BufferedReader(unpacked(self.files, path))
 
 
 class Format:
@@ -67,7 +87,11 @@ class Format:
         examples: whether its rows are `tf.train.Example`s: the codec reads and writes them, its files do not tell their
             columns, and floats have 32 bits.
         spread: whether pyarrow alone writes it, so that a TaskManager of Flink can.
+        sheets: whether a file has several tables, one of which is named behind its path: `book.xlsx?sheet=Q1`.
+        doubtful: whether such a file may well be something else than a job's table: a single sample (an array of one image), or
+            somebody's document. Its name then does not say that a directory holds tables, and may be replaced.
         lakes: whether Delta, Iceberg and Hudi keep the rows of their tables in such files.
+        compressions: the names of the codecs that its files can be compressed with.
     """
 
     name = ""
@@ -77,7 +101,10 @@ class Format:
     writes = True
     examples = False
     spread = False
+    sheets = False
+    doubtful = False
     lakes = False
+    compressions: tuple[str, ...] = ()
 
     def begins(self, head: bytes) -> bool:
         """Whether a file that begins with these bytes is of this format.
@@ -106,6 +133,22 @@ class Format:
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
         """Return a writer of batches of a schema to a stream, which the caller closes. `check` has passed before."""
         raise SinkError(f"output: akrunner does not write {self.name} files")
+
+    def compressing_writer(self, stream: IO[bytes], schema: pa.Schema, compression: Compression) -> Writer:
+        """Return a writer as `writer` does, which compresses with one of `compressions`, or with none.
+
+        Args:
+            compression: its name is one of `compressions`, or none.
+        """
+        return self.writer(stream, schema)
+
+    def stored(self, schema: pa.Schema) -> pa.Schema | None:
+        """Return the schema that a file of such rows tells when it is read; None if files do not keep types."""
+        return None
+
+    def compresses(self, codec: Codec) -> bool:
+        """Whether its files may be compressed as a whole in that way: then one of its endings says so."""
+        return self.endings[0] + codec.ending in self.endings
 
     def holds(self, data_type: pa.DataType) -> bool:
         """Whether a file of this format can hold a column of that type."""
@@ -156,6 +199,17 @@ class Format:
         return {}
 
 
+def unpacked(files: Files, path: str) -> Unpacked:
+    """Return the bytes of a file from its beginning, unpacked if they are compressed. The caller closes it.
+
+    Raises:
+        SourceError: its first bytes are not those of what its name says.
+    """
+    file = pa.OSFile(path) if files.is_local else files.filesystem.open(path, "rb")
+    with closed_on_failure(file.close):
+        return Unpacked(file, path)
+
+
 def pieces_of(
     files: Files, path: str, quoted: bool, there: bytes | None = None, back: bytes | None = None
 ) -> tuple[Pieces, Callable[[], Any]]:
@@ -165,10 +219,7 @@ def pieces_of(
         there: a table for `bytes.translate` that is applied to the text.
         back: the table that undoes `there`.
     """
-    if files.is_local:
-        file: Any = pa.input_stream(path, compression="detect", buffer_size=0)
-    else:
-        file = files.filesystem.open(path, "rb", compression="infer")
+    file = unpacked(files, path)
     read = file.read if there is None else lambda size: file.read(size).translate(there)
     return Pieces(read, quoted, path, back=back), file.close
 

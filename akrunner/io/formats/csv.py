@@ -9,6 +9,7 @@ import pyarrow.csv as pa_csv
 
 from akrunner.io import parse
 from akrunner.io.ahead import ahead
+from akrunner.io.compression import endings
 from akrunner.io.formats.base import Counted, Opened, Reading, closed_on_failure, closing, is_blob, pieces_of
 from akrunner.io.formats.lines import Lines
 from akrunner.io.text import Pieces
@@ -17,7 +18,7 @@ from akrunner.io.writers import Dated, Gathered, Writer
 
 class Csv(Lines):
     name = "csv"
-    endings = (".csv", ".csv.gz", ".csv.bz2")
+    endings = endings(".csv")
     title = "a CSV"
     quoted = True
     headed = True

@@ -1,4 +1,4 @@
-"""JSON lines: an object on each line."""
+"""JSON lines: an object on each line. A file may also hold one array of objects."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ import pyarrow as pa
 from akrunner.errors import SourceError
 from akrunner.io import parse
 from akrunner.io.ahead import ahead
-from akrunner.io.formats.base import Opened, Opener, Reading, closed_on_failure, closing, is_blob, pieces_of
+from akrunner.io.compression import endings
+from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing, is_blob, unpacked
 from akrunner.io.formats.lines import Lines
+from akrunner.io.json_arrays import ArrayParser, ArrayPieces, begins_array
 from akrunner.io.text import Pieces
-from akrunner.io.writers import JsonLines, Writer
+from akrunner.io.writers import Dated, Gathered, JsonLines, Writer
 from akrunner.schema import is_list
+
+#: how many rows, or bytes of them, become lines at once
+_AT_ONCE = 8192, 8 << 20
 
 
 class Jsonl(Lines):
     name = "jsonl"
-    endings = (".jsonl", ".ndjson", ".json", ".jsonl.gz")
+    endings = endings(".jsonl", ".ndjson", ".json")
     title = "JSON"
 
     def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> parse.JsonParser:
@@ -32,11 +37,17 @@ class Jsonl(Lines):
     def opener(self, table: Reading) -> Opener:
         return _Files(self, table).open
 
+    def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
+        with open(path, "rb") as file:
+            array, _ = begins_array(file.read)
+        # an array may be in a file with the name of lines
+        return None if array else super().blocks(path, schema, first)
+
     def holds(self, data_type: pa.DataType) -> bool:
         return not is_blob(data_type.value_type if is_list(data_type) else data_type)
 
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
-        return self.line_writer(stream, schema)
+        return Dated(Gathered(JsonLines(stream), *_AT_ONCE), self.name)
 
     def lines(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
         return JsonLines(stream)
@@ -53,13 +64,16 @@ class _Files:
         self._rows = 0
 
     def open(self, path: str, like: pa.Schema | None) -> Opened:
-        pieces, close = pieces_of(self._table.files, path, self._form.quoted)
+        file = unpacked(self._table.files, path)
         asked = self._table.asked
         # columns that the schema does not name are ignored
-        parser = parse.JsonParser(pieces, asked, like if asked is None else None, self._table.only)
-        with closed_on_failure(close):
+        types = asked, like if asked is None else None, self._table.only
+        with closed_on_failure(file.close):
+            array, read = begins_array(file.read)
+            pieces = ArrayPieces(read, path) if array else Pieces(read, self._form.quoted, path)
+            parser = ArrayParser(pieces, *types) if array else parse.JsonParser(pieces, *types)
             schema, batches = parse.opened(pieces, parser)
-        return schema, ahead(closing(self._seen(parser, path, batches), close))
+        return schema, ahead(closing(self._seen(parser, path, batches), file.close))
 
     def _seen(self, parser: parse.JsonParser, path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches; check at the end of the last file that every column that was asked for was seen.

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
+from akrunner.io.compression import Unpacked
 from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
 from akrunner.tables.store import TableStore
@@ -194,6 +195,24 @@ def test_all_files_of_a_directory_are_uploaded_in_their_order(plain: LocalTables
         file.write("1\n")
     assert tunnel(f"tunnel upload 'file://{folder}' t", store_of(plain), "demo").startswith("uploaded 2 rows")
     assert rows(plain, name) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "csv.zst", "jsonl.bz2"])
+def test_compressed_files_are_written_and_read_whole_or_not_at_all(ending: str, plain: LocalTables, tmp_path: Path) -> None:
+    name = made(plain, "create table t (a bigint, s string)", a=list(range(999)), s=["x"] * 999)
+    file = tmp_path / f"new.{ending}"
+    tunnel(f"tunnel download t {file}", store_of(plain), "demo")
+    with Unpacked(pa.OSFile(str(file)), str(file)) as stream:
+        assert stream.codec is not None and stream.read().count(b"\n") == 999
+    if ending.startswith("csv"):
+        assert tunnel(f"tunnel upload {file} t", store_of(plain), "demo").startswith("uploaded 999 rows")
+        file.write_bytes(file.read_bytes()[:-9])
+        with pytest.raises(SourceError, match="cannot be unpacked: it is cut short"):
+            tunnel(f"tunnel upload {file} t", store_of(plain), "demo")
+        assert len(rows(plain, name)) == 2 * 999
+        with pytest.raises(SinkError, match=r"a CSV is written compressed with gzip or zstd"):
+            tunnel(f"tunnel download t {tmp_path}/new.csv.xz", store_of(plain), "demo")
+        assert not (tmp_path / "new.csv.xz").exists()
 
 
 def test_what_a_download_would_refuse_is_known_before(plain: LocalTables, tmp_path: Path) -> None:
