@@ -11,7 +11,7 @@ from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.planning.making import plan_job
 from akrunner.planning.plan import Plan
-from akrunner.prepare.arguments import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
+from akrunner.prepare.arguments import Arguments, CsvLike, PathLike, SchemaLike, ScriptLike, SplitLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob
@@ -34,17 +34,27 @@ def run(
     select: str | None = None,
     columns: SequenceNotStr[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     split: SplitLike | None = None,
     split_by: str | None = None,
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     data_format: Literal["examples", "columns"] = "examples",
     output_tables: SequenceNotStr[str] = (),
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
+    partition_by: SequenceNotStr[str] | None = None,
+    sort_by: SequenceNotStr[str] | None = None,
+    max_rows_per_file: int | None = None,
+    max_bytes_per_file: int | str | None = None,
+    output_compression: str | None = None,
+    append: bool = False,
+    manifest: bool = False,
     num_workers: int | None = None,
     num_ps: int | None = None,
     parallelism: int | None = None,
@@ -84,7 +94,8 @@ def run(
             uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows. None: there is none, where `tables` or `output_tables` names what the script asks for.
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`. None: there is none, where `tables` or `output_tables` names what the script asks for.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -99,6 +110,9 @@ def run(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
             `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
             not split.
@@ -107,6 +121,9 @@ def run(
         split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_tables: tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has
@@ -117,7 +134,19 @@ def run(
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
+        partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
+            `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
+        sort_by: columns by which all rows are sorted, `["user", "time desc"]`, nulls last; within their directories, with
+            `partition_by`. The rows are kept on the disk until the last one is there (TMPDIR). None: they stay as tasks write them.
+        max_rows_per_file: the most rows of a file in a directory; the next file has the next ones. None: no limit.
+        max_bytes_per_file: the size that a file in a directory stays below, about, in bytes or as "128MB". None: no limit.
+        output_compression: codec of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none";
+            with a level as in "zstd:3". None: Parquet has snappy, Arrow none.
+        append: put new files beside those that are in the directory `output`, all at once when the job has succeeded.
+        manifest: write `_SUCCESS` into the directory `output`, last: JSON with its files, their rows and bytes, and the columns.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         num_ps: parameter servers; None: 0.
         parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
@@ -174,17 +203,27 @@ def run(
             select=select,
             columns=columns,
             defaults=defaults,
+            decimals=decimals,
             split=split,
             split_by=split_by,
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             data_format=data_format,
             output_tables=output_tables,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
+            partition_by=partition_by,
+            sort_by=sort_by,
+            max_rows_per_file=max_rows_per_file,
+            max_bytes_per_file=max_bytes_per_file,
+            output_compression=output_compression,
+            append=append,
+            manifest=manifest,
             num_workers=num_workers,
             num_ps=num_ps,
             parallelism=parallelism,
@@ -234,11 +273,13 @@ def train(
     select: str | None = None,
     columns: SequenceNotStr[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     split: SplitLike | None = None,
     split_by: str | None = None,
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     data_format: Literal["examples", "columns"] = "examples",
     output_schema: SchemaLike | None = None,
     overwrite: bool = False,
@@ -281,7 +322,8 @@ def train(
             uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows.
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -297,6 +339,9 @@ def train(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
             `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
             not split.
@@ -305,6 +350,9 @@ def train(
         split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
@@ -366,11 +414,13 @@ def train(
             select=select,
             columns=columns,
             defaults=defaults,
+            decimals=decimals,
             split=split,
             split_by=split_by,
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             data_format=data_format,
             output_schema=output_schema,
             overwrite=overwrite,
@@ -422,8 +472,10 @@ def stream(
     select: str | None = None,
     columns: SequenceNotStr[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     follow: bool = False,
     flush_seconds: float = 0.02,
     data_format: Literal["examples", "columns"] = "examples",
@@ -467,8 +519,10 @@ def stream(
             uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV
-            with `input_format="csv"`.
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with
+            `input_format="csv"`. "kafka://broker/topic?group=g", "redis://host/stream?group=g" and "files:///directory?group=g" go
+            on where the group was.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -480,8 +534,14 @@ def stream(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -535,8 +595,10 @@ def stream(
             select=select,
             columns=columns,
             defaults=defaults,
+            decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             flush_seconds=flush_seconds,
             data_format=data_format,
             output_schema=output_schema,
@@ -590,11 +652,13 @@ def plan(
     select: str | None = None,
     columns: SequenceNotStr[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     split: SplitLike | None = None,
     split_by: str | None = None,
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     follow: bool = False,
     flush_seconds: float = 0.02,
     data_format: Literal["examples", "columns"] = "examples",
@@ -602,7 +666,15 @@ def plan(
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
+    partition_by: SequenceNotStr[str] | None = None,
+    sort_by: SequenceNotStr[str] | None = None,
+    max_rows_per_file: int | None = None,
+    max_bytes_per_file: int | str | None = None,
+    output_compression: str | None = None,
+    append: bool = False,
+    manifest: bool = False,
     num_workers: int | None = None,
     num_ps: int | None = None,
     parallelism: int | None = None,
@@ -643,7 +715,8 @@ def plan(
             uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows.
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -664,6 +737,9 @@ def plan(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
             `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
             not split.
@@ -672,6 +748,9 @@ def plan(
         split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -684,7 +763,19 @@ def plan(
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
+        partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
+            `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
+        sort_by: columns by which all rows are sorted, `["user", "time desc"]`, nulls last; within their directories, with
+            `partition_by`. The rows are kept on the disk until the last one is there (TMPDIR). None: they stay as tasks write them.
+        max_rows_per_file: the most rows of a file in a directory; the next file has the next ones. None: no limit.
+        max_bytes_per_file: the size that a file in a directory stays below, about, in bytes or as "128MB". None: no limit.
+        output_compression: codec of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none";
+            with a level as in "zstd:3". None: Parquet has snappy, Arrow none.
+        append: put new files beside those that are in the directory `output`, all at once when the job has succeeded.
+        manifest: write `_SUCCESS` into the directory `output`, last: JSON with its files, their rows and bytes, and the columns.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         num_ps: parameter servers; None: 0.
         parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
@@ -740,18 +831,28 @@ def plan(
             select=select,
             columns=columns,
             defaults=defaults,
+            decimals=decimals,
             split=split,
             split_by=split_by,
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             flush_seconds=flush_seconds,
             data_format=data_format,
             output_tables=output_tables,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
+            partition_by=partition_by,
+            sort_by=sort_by,
+            max_rows_per_file=max_rows_per_file,
+            max_bytes_per_file=max_bytes_per_file,
+            output_compression=output_compression,
+            append=append,
+            manifest=manifest,
             num_workers=num_workers,
             num_ps=num_ps,
             parallelism=parallelism,

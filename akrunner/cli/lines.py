@@ -1,4 +1,5 @@
-"""Rows as lines on stdout: with `--output -` all rows of a job that has succeeded, and the rows of a stream as they come."""
+"""Rows on stdout: with `--output -` all rows of a job that has succeeded, as lines or as a stream of Arrow; and the rows of a
+stream as they come, as lines."""
 
 from __future__ import annotations
 
@@ -13,10 +14,13 @@ import akrunner
 from akrunner.cli.guarded import silence_stdout
 from akrunner.foreign import redacted
 from akrunner.io import formats
-from akrunner.io.sinks import LineWriter, format_shown
+from akrunner.io.csv_options import CsvOptions
+from akrunner.io.sinks import ArrowStream, LineWriter, format_shown
 from akrunner.running.outputs import check_lines
 
 STDOUT = "-"
+#: the format of whole tables on stdout that is none of lines
+_ARROW = "arrow"
 #: other names of stdout
 _NAMES = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 #: the beginnings of names of open file descriptors
@@ -45,7 +49,7 @@ def is_stdout(output: str | None) -> bool:
 
 
 def form_of(output: str | None, form: str | None, as_json: bool, schema: str | None) -> str | None:
-    """Return the format of lines in which rows go to stdout, None if they do not go there.
+    """Return the format in which all rows of a job go to stdout: one of lines, or arrow; None if they do not go there.
 
     Args: output: the value of --output; form: the value of --output-format; as_json: whether --json is given; schema: the
         schema of the rows, None if it is not known yet.
@@ -55,12 +59,32 @@ def form_of(output: str | None, form: str | None, as_json: bool, schema: str | N
         return None
     if as_json:
         raise akrunner.ConfigError(f"--json: with --output {output} the rows go to stdout themselves; name a file for them")
-    chosen = formats.lines_named(form or formats.LINES[0].name)
-    if chosen is None:
-        known = " or ".join(one.name for one in formats.LINES)
-        raise akrunner.ConfigError(f"--output-format {form}: stdout takes {known}; name a file with --output")
-    check_lines(chosen.name, schema)
-    return chosen.name
+    chosen = form or formats.LINES[0].name
+    if chosen != _ARROW and formats.lines_named(chosen) is None:
+        known = ", ".join(one.name for one in formats.LINES)
+        raise akrunner.ConfigError(f"--output-format {form}: stdout takes {known} or {_ARROW}; name a file with --output")
+    if chosen == _ARROW and sys.stdout is not None and sys.stdout.isatty():
+        raise akrunner.ConfigError(
+            f"--output-format {_ARROW}: stdout is a terminal, which cannot show it; redirect it, or leave the option out for lines"
+        )
+    check_lines(chosen, schema)
+    return chosen
+
+
+def csv_of(given: str | None, form: str | None) -> CsvOptions | None:
+    """Return how rows go to stdout as CSV; None: with commas, or they go elsewhere.
+
+    Args: given: the value of --output-csv; form: what `form_of` returned.
+    Raises: ConfigError: the value is wrong, or the rows go to stdout in another format.
+    """
+    csv = CsvOptions.of(given, "output_csv")
+    if csv is not None and form is not None and not formats.named(form).delimited:
+        raise akrunner.ConfigError(f"--output-csv: {form} goes to stdout; give --output-format csv")
+    if csv is not None and form is not None and not csv.delimiter and "," in (csv.decimal, csv.quote):
+        raise akrunner.ConfigError(
+            "--output-csv: ',' stands between cells; give another delimiter, such as delimiter=semicolon"
+        )
+    return csv
 
 
 def planned_form(path: str | None) -> str:
@@ -74,12 +98,14 @@ def check_not_stdout(output: str | None) -> None:
         raise akrunner.ConfigError(f"--output {output}: a detached job has no stdout here; name a file")
 
 
-def write(batches: Iterable[pa.RecordBatch], form: str, schema: pa.Schema | None) -> None:
-    """Write rows to stdout as they come. Args: schema: the schema of the rows, None for the schema of the first batch.
+def write(batches: Iterable[pa.RecordBatch], form: str, schema: pa.Schema | None, csv: CsvOptions | None = None) -> None:
+    """Write rows to stdout as they come.
+
+    Args: form: as `form_of` returns it; schema: the schema of the rows, None if there are none; csv: how CSV is written.
 
     Raises: WriteError: stdout cannot be written.
     """
-    writer = LineWriter(sys.stdout.buffer, form, schema)
+    writer = (ArrowStream if form == _ARROW else LineWriter)(sys.stdout.buffer, form, schema, csv=csv)
     try:
         for batch in batches:
             writer.write(batch)

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.foreign import redacted
-from akrunner.io.writers import Gate, Writer
+from akrunner.io.writers import Gate, Writer, flush
 
 #: how many bytes of an xz file are read at a time
 _CHUNK = 1 << 16
@@ -34,7 +34,7 @@ _GZIP_LEVEL = 6
 #: the words of Arrow and zlib for an archive that cannot be unpacked. An OSError with other words is the disk's or the network's.
 _DAMAGED = re.compile(r"(inflate|decompress) (init )?failed|compressed stream", re.IGNORECASE)
 #: names that end so say that the file is not compressed
-_PLAIN = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
+_PLAIN = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True)
@@ -301,6 +301,10 @@ class Packed:
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._writer.write(batch)
+
+    def flush(self) -> None:
+        """Write the rows that the format's writer holds; as `Gathered.flush`."""
+        flush(self._writer)
 
     def close(self) -> None:
         """Write the end of the rows and of the archive, also if the first fails."""

@@ -6,7 +6,10 @@ from akrunner.options.declared import SCRIPTS, Option
 from akrunner.options.headings import BATCH, FLINK, INPUT, MODELS, OUTPUT, PREDICTIONS
 
 #: texts that several options share
-_ARRIVING = 'Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.'
+_ARRIVING = (
+    'Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`. '
+    '"kafka://broker/topic?group=g", "redis://host/stream?group=g" and "files:///directory?group=g" go on where the group was.'
+)
 _OUTPUTS = (
     'columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major. None: every '
     "output, "
@@ -15,6 +18,8 @@ _OUTPUTS = (
 
 #: `needs` of options about the input table: they mean nothing if there is no `source`, as the script opens its tables itself
 _OF_A_TABLE = {"run": ("source",)}
+#: `needs` of options about the files that rows go to
+_OF_AN_OUTPUT = dict.fromkeys(("run", "predict"), ("output",))
 _OF_A_SPLIT = dict.fromkeys((*BATCH, "pack"), ("split",))
 
 OPTIONS = (
@@ -25,7 +30,7 @@ OPTIONS = (
         "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy and .npz, "
         "TFRecord); a pyarrow "
         "Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of "
-        "rows.",
+        "rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`.",
         required=(*FLINK, "pack"),
         instead={
             **dict.fromkeys(FLINK, "a Table or DataStream."),
@@ -42,9 +47,10 @@ OPTIONS = (
         helps={
             "run": "Table to read: file, glob, directory, URL, or odps://PROJECT/tables/T. Repeatable; not needed with "
             "--tables or --output-tables.",
-            "stream": "What to read: a file, or - for lines of stdin.",
+            "stream": "What to read: a file, - for lines of stdin, or kafka://, redis://, files:// (docs/streams.md).",
             "pack": "",
-            "predict": "Table to read: file, glob, directory, URL, odps://PROJECT/tables/T; - for lines of stdin. Repeatable.",
+            "predict": "Table to read: file, glob, directory, URL, odps://PROJECT/tables/T; - for lines of stdin, or kafka://, "
+            "redis://, files:// (docs/streams.md). Repeatable.",
         },
         flags=(
             "--input",
@@ -125,6 +131,20 @@ OPTIONS = (
         flags=("--default",),
         rows=True,
         many="COLUMN=VALUE",
+    ),
+    Option(
+        "decimals",
+        'Literal["refuse", "float64", "text", "int64"]',
+        INPUT,
+        'what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all digits, '
+        '"12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not fit; '
+        '"refuse": an error, unless there are no digits behind the point.',
+        "refuse",
+        also=dict.fromkeys(PREDICTIONS, "In the rows that come out, too."),
+        help="What columns of decimals become: float64, text, or int64 (without the point: 12.50 becomes 1250).",
+        needs=_OF_A_TABLE,
+        verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
+        rows=True,
     ),
     Option(
         "split",
@@ -211,6 +231,20 @@ OPTIONS = (
         instead={"pack": "for tables, as in `run`."},
     ),
     Option(
+        "input_csv",
+        "CsvLike | None",
+        INPUT,
+        'how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header, null, '
+        "decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it if "
+        "it is no comma.",
+        verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
+        types={"pack": "str | Mapping[str, Any] | None"},
+        help="How CSV is written: delimiter=;,null=NA. Also quote, header, decimal, comment, skip, encoding.",
+        needs=_OF_A_TABLE,
+        rows=True,
+        instead={"pack": "of tables, as in `run`."},
+    ),
+    Option(
         "follow",
         "bool",
         INPUT,
@@ -277,11 +311,11 @@ OPTIONS = (
         "with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.",
         verbs=("run", "predict", "pack"),
         help="File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz. DIR/ for a directory with a file of each task. - for "
-        "stdout: JSON lines, or --output-format csv. odps://PROJECT/tables/T: rows are added to the table.",
+        "stdout: JSON lines, or --output-format csv or arrow. odps://PROJECT/tables/T: rows are added to the table.",
         helps={
             "pack": "",
             "stream": "File to write; it is there when the stream has ended. Default, and -: stdout, JSON lines, as they come.",
-            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; - for stdout.",
+            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; DIR/ for a directory of files; - for stdout.",
         },
         flags=(
             "--output",
@@ -302,6 +336,17 @@ OPTIONS = (
         verbs=("run", "predict"),
         help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where the name of --output does not tell; csv.gz: "
         "compressed.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "output_csv",
+        "CsvLike | None",
+        OUTPUT,
+        'how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal, encoding. '
+        "None: with commas, and with tabs if the name ends in .tsv.",
+        verbs=("run", "predict"),
+        help="How --output is written if it is CSV: delimiter=tab,null=NA. Also quote, header, decimal, encoding.",
         needs=dict.fromkeys(("run", "predict"), ("output",)),
         rows=True,
     ),
@@ -322,6 +367,82 @@ OPTIONS = (
         needs={**dict.fromkeys(("run", "stream", "predict"), ("output",)), "train": ("model_out",)},
         commands=("stream",),
         often=True,
+        rows=True,
+    ),
+    Option(
+        "partition_by",
+        "SequenceNotStr[str] | None",
+        OUTPUT,
+        "columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them: "
+        '`["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.',
+        verbs=("run", "predict"),
+        help="Columns that become directories DAY=.../HOUR=... in --output DIR/, separated by commas.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "sort_by",
+        "SequenceNotStr[str] | None",
+        OUTPUT,
+        'columns by which all rows are sorted, `["user", "time desc"]`, nulls last; within their directories, with '
+        "`partition_by`. The rows are kept on the disk until the last one is there (TMPDIR). None: they stay as tasks write them.",
+        verbs=("run", "predict"),
+        help='Columns to sort all rows by, separated by commas: "user,time desc".',
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "max_rows_per_file",
+        "int | None",
+        OUTPUT,
+        "the most rows of a file in a directory; the next file has the next ones. None: no limit.",
+        verbs=("run", "predict"),
+        help="The most rows of a file in --output DIR/.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+        least=1,
+    ),
+    Option(
+        "max_bytes_per_file",
+        "int | str | None",
+        OUTPUT,
+        'the size that a file in a directory stays below, about, in bytes or as "128MB". None: no limit.',
+        verbs=("run", "predict"),
+        help="The size that a file in --output DIR/ stays below, about: 128MB, 1GiB, or bytes.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "output_compression",
+        "str | None",
+        OUTPUT,
+        'codec of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none"; with a level as in '
+        '"zstd:3". None: Parquet has snappy, Arrow none.',
+        verbs=("run", "predict"),
+        help="Codec of Parquet and Arrow: zstd, zstd:3, snappy, gzip, brotli, lz4, none. Default: snappy in Parquet, none in Arrow.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "append",
+        "bool",
+        OUTPUT,
+        "put new files beside those that are in the directory `output`, all at once when the job has succeeded.",
+        False,
+        verbs=("run", "predict"),
+        help="Add files to those that are in --output DIR/.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "manifest",
+        "bool",
+        OUTPUT,
+        "write `_SUCCESS` into the directory `output`, last: JSON with its files, their rows and bytes, and the columns.",
+        False,
+        verbs=("run", "predict"),
+        help="Write _SUCCESS into --output DIR/, last: JSON with its files, rows and columns.",
+        needs=_OF_AN_OUTPUT,
         rows=True,
     ),
 )

@@ -85,10 +85,12 @@ class PackArguments:
     output: PathLike
     select: str | None = None
     columns: str | Sequence[str] | None = None
+    decimals: str = "refuse"
     split: Split = None
     split_by: str = "name"
     input_schema: str | Schema | None = None
     input_format: str | None = None
+    input_csv: str | Mapping[str, Any] | None = None
     overwrite: bool = False
     seed: int = 0
     kind: str | None = None

@@ -28,24 +28,28 @@ from akrunner.checks import (
     check_text,
     shown,
 )
-from akrunner.engines.base import Engine, Observer, RowSink, RowSource, StoppableSource
+from akrunner.engines.base import Engine, MarkedSink, MarkedSource, Observer, RowSink, RowSource, StoppableSource
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
+from akrunner.io.csv_options import CsvOptions
+from akrunner.io.decimals import check_decimals
 from akrunner.io.formats import check_format
 from akrunner.io.partitioner import rechunk
 from akrunner.io.paths import check_apart
 from akrunner.io.sinks import MemorySink
+from akrunner.io.streams.arriving import Arriving
 from akrunner.io.table import TableSource
 from akrunner.io.taken import check_defaults
 from akrunner.launch import capacity, environments
 from akrunner.model import Model
 from akrunner.prepare.job import check_output, check_select, named_files, read_twice
+from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.places import check_directories, directory
 from akrunner.prepare.python import check_requirements, interpreter_for
 from akrunner.prepare.schemas import schema_of
 from akrunner.running.engines import check_observer
-from akrunner.running.inputs import lines_source, table_of
+from akrunner.running.inputs import arriving_source, table_of
 from akrunner.running.outputs import run_into
 from akrunner.running.result import Result
 from akrunner.schema import Schema
@@ -55,7 +59,7 @@ from akrunner.serving.watching import Watch, Watcher, WatchLike
 from akrunner.signature import Signature, signature_of
 from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec, TaskSpec
 from akrunner.stream_job import StreamJob
-from akrunner.tables.opening import file_sink, open_source
+from akrunner.tables.opening import open_source, sink_to
 
 #: about how many rows and bytes are sent at a time, as a whole number of the model's batches
 _CHUNK_ROWS = 8192
@@ -67,7 +71,8 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     """Run a prediction, as `akrunner.predict` says. Raises: the exceptions of `akrunner.predict`."""
     engine = engine_of(given.engine)
     check_observer(observer)
-    check_output(given.output, given.output_format, given.overwrite, None)
+    layout = layout_of(given)
+    check_output(given.output, given.output_format, given.overwrite, None, layout)
     prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
     schema = prepared.plan.result
     if given.output is None:
@@ -78,7 +83,8 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
         check_apart(prepared.table.read_from, given.output)
     _check_replaces_nothing(given)
     with ours(SinkError, f"output: {given.output}"):
-        sink = file_sink(os.fspath(given.output), schema, codec.write_examples, given.output_format, given.overwrite)
+        path = os.fspath(given.output)
+        sink = sink_to(path, schema, codec.write_examples, given.output_format, given.overwrite, layout)
     outcome = run_into(sink, lambda: prepared.run(engine, sink, observer))
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
@@ -95,9 +101,13 @@ def run_predict_stream(
             f"watch: new models are taken by streams of engine='local'; on {engine.name} start the stream anew with the new "
             "model"
         )
-    source, form, columns = lines_source(given.source, given.input_format, given.input_schema, follow)
-    prepared = Prediction.prepare(replace(given, source=source, input_format=form, input_schema=columns), engine, arriving=True)
-    return StreamJob(lambda sink, cancel: prepared.run(engine, sink, observer, cancel, watched), prepared.plan.result)
+    given = replace(given, **arriving_source(vars(given), follow, engine))
+    prepared = Prediction.prepare(given, engine, arriving=True)
+    return StreamJob(
+        lambda sink, cancel: prepared.run(engine, sink, observer, cancel, watched),
+        prepared.plan.result,
+        prepared.table.arriving,
+    )
 
 
 def checked(given: PredictArguments, install: bool = True) -> Prediction:
@@ -107,7 +117,7 @@ def checked(given: PredictArguments, install: bool = True) -> Prediction:
     Raises: ConfigError: an argument is wrong.
     """
     prepared = Prediction.prepare(given, engine_of(given.engine), install=install)
-    check_output(given.output, given.output_format, given.overwrite, prepared.plan.result)
+    check_output(given.output, given.output_format, given.overwrite, prepared.plan.result, layout_of(given))
     _check_replaces_nothing(given)
     return prepared
 
@@ -232,10 +242,12 @@ def job_for(
     requirements: str | None,
     answer_errors: bool = False,
     notes: Sequence[str] = (),
+    marked: bool = False,
 ) -> JobSpec:
     """Make the job that runs a model: a stream of columns into a module of the bundle.
 
-    Args: answer_errors: whether a worker answers rows for which the model raises with the error, and goes on; notes: warnings.
+    Args: answer_errors: whether a worker answers rows for which the model raises with the error, and goes on; notes: warnings; marked:
+        whether the table is told which of its rows are answered.
     """
     batch_size = given.batch_size
     params = {
@@ -258,6 +270,7 @@ def job_for(
         chunk_bytes=1 << 40,
         python=python,
         overlay=environments.overlay(python, requirements) if requirements is not None else "",
+        marked=marked,
         notes=(*plan.notes, *notes),
         **settings.options,
     )
@@ -285,7 +298,8 @@ class Prediction:
             capacity.check_fits(num_workers=given.num_workers)
         settings = Settings.of(given)
         select, form = check_select(given.select), check_format(given.input_format, "input_format")
-        defaults = check_defaults(given.defaults)
+        csv = CsvOptions.of(given.input_csv, "input_csv")
+        defaults, decimals = check_defaults(given.defaults), check_decimals(given.decimals)
 
         def read() -> TableSource:
             with ours(SourceError, "source: it cannot be read"):
@@ -294,9 +308,11 @@ class Prediction:
                     read_examples=codec.read_examples,
                     input_schema=settings.input_schema,
                     input_format=form,
+                    input_csv=csv,
                     select=select,
                     select_seconds=given.timeout,
                     defaults=defaults,
+                    decimals=decimals,
                     flush_seconds=given.flush_seconds if arriving else None,
                 )
 
@@ -308,7 +324,16 @@ class Prediction:
         python, requirements = interpreter_of(given, engine)
         table = found or read()
         plan = settings.plan(signature, table.schema)
-        job = job_for(opened, plan, given, settings, python, requirements if install else None, notes=read_twice(table))
+        job = job_for(
+            opened,
+            plan,
+            given,
+            settings,
+            python,
+            requirements if install else None,
+            notes=[*read_twice(table), *table.notes],
+            marked=table.arriving is not None,
+        )
         return cls(opened, plan, job, table, arriving)
 
     def attach(self, engine: Any, observer: Observer | None, restarts: int = 0) -> Any:
@@ -404,6 +429,11 @@ class Pairing:
         _, first, batch = self._waiting[index][0]
         return f"rows {first} to {first + batch.num_rows - 1} of the table"
 
+    @property
+    def arriving(self) -> Arriving | None:
+        """The table's `arriving` (`MarkedSource`)."""
+        return self._source.arriving if isinstance(self._source, MarkedSource) else None
+
     def stop(self) -> None:
         """End a read that another thread is blocked in (`StoppableSource`)."""
         if isinstance(self._source, StoppableSource):
@@ -427,6 +457,14 @@ class Pairing:
         for batch in self._source.batches():
             # rows that have come are not held back until more come
             yield from rechunk([batch], rows, _CHUNK_BYTES)
+
+    def answered(self, task: TaskSpec, number: int) -> None:
+        """Pass on that a worker has answered all chunks before a mark (`MarkedSink`).
+
+        Once all workers have, all results before the mark were written, as no chunk before it is waited for.
+        """
+        if isinstance(self._sink, MarkedSink):
+            self._sink.answered(task, number)
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         """Take a worker's answer (`RowSink`), and write the results that are next in order."""

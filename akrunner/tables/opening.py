@@ -10,7 +10,9 @@ import pyarrow as pa
 from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import sinks, sources, systems
-from akrunner.io.sinks import FileSink, PartsSink
+from akrunner.io.csv_options import CsvOptions
+from akrunner.io.layouts import PLAIN, Layout
+from akrunner.io.sinks import FileSink, PartsSink, SortedSink
 from akrunner.io.table import TableSource
 from akrunner.io.writers import ExampleWriter
 from akrunner.schema import Schema
@@ -28,6 +30,7 @@ def open_source(
     *,
     input_schema: Schema | None = None,
     input_format: str | None = None,
+    input_csv: CsvOptions | None = None,
     select: str | None = None,
     columns: Sequence[str] | None = None,
     **options: Any,
@@ -40,11 +43,19 @@ def open_source(
             raise SourceError(f"source: {odd} is a path, and others are tables; give either")
         if input_format is not None:
             raise SourceError("input_format= is for files; the source is a table")
+        if input_csv is not None:
+            raise SourceError("input_csv= (--input-csv) is for files; the source is a table")
         with ours(SourceError, f"source: cannot read {names[0]}"):
             only = columns if select is None and input_schema is None else None
             source = _tables([TableName.parse(one) for one in names], only)
     return sources.open_source(
-        source, input_schema=input_schema, input_format=input_format, select=select, columns=columns, **options
+        source,
+        input_schema=input_schema,
+        input_format=input_format,
+        input_csv=input_csv,
+        select=select,
+        columns=columns,
+        **options,
     )
 
 
@@ -212,7 +223,7 @@ def missing(name: TableName, schema: pa.Schema) -> str:
 
 
 RowsSink = FileSink | TableSink | systems.TableSink
-OutputSink = FileSink | PartsSink | TableSink | systems.TableSink
+OutputSink = FileSink | PartsSink | SortedSink | TableSink | systems.TableSink
 
 
 def _table_sink(path: str, schema: pa.Schema, form: str | None, overwrite: bool) -> TableSink | systems.TableSink:
@@ -224,17 +235,27 @@ def _table_sink(path: str, schema: pa.Schema, form: str | None, overwrite: bool)
 
 
 def sink_to(
-    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
+    path: str,
+    schema: pa.Schema,
+    write_examples: ExampleWriter,
+    form: str | None = None,
+    overwrite: bool = False,
+    layout: Layout = PLAIN,
 ) -> OutputSink:
     """Open a job's output as `akrunner.io.sinks.sink_to` does (see there); it may also be a table."""
     if is_table(path) or systems.is_system(path):
+        layout.check_files(path)
         return _table_sink(path, schema, form, overwrite)
     systems.check_output(path)
-    return sinks.sink_to(path, schema, write_examples, form, overwrite)
+    return sinks.sink_to(path, schema, write_examples, form, overwrite, layout)
 
 
 def file_sink(
-    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
+    path: str,
+    schema: pa.Schema,
+    write_examples: ExampleWriter,
+    form: str | None = None,
+    overwrite: bool = False,
 ) -> RowsSink:
     """Open a job's output as `sink_to` does, but as one file if it is no table."""
     if is_table(path) or systems.is_system(path):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from akrunner.errors import SinkError, SourceError
 from akrunner.io.compression import Codec, Unpacked
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.text import Pieces
 from akrunner.io.writers import Writer
 
@@ -26,6 +27,35 @@ Opener = Callable[[str, pa.Schema | None], Opened]
 Counted = tuple[Any, int]
 
 
+@dataclass
+class Told:
+    """What a format found out about files beside their columns.
+
+    Attributes:
+        csv: how text files are written; None: they are no CSV.
+        notes: what the user is told about it.
+    """
+
+    csv: CsvOptions | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Compression:
+    """How files are compressed.
+
+    Attributes:
+        name: the name of a codec; none: not at all.
+        level: the codec's level; None: the one that it has by itself.
+    """
+
+    name: str
+    level: int | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.level is None else f"{self.name}:{self.level}"
+
+
 @dataclass(frozen=True)
 class Reading:
     """Files that are read as one table.
@@ -36,11 +66,13 @@ class Reading:
             with types that the files tell or that are guessed.
         only: the names of the columns that are drawn, without those in names of directories; None: all columns. A format that
             can read a part of a file leaves the others out of its batches, but never out of the schema.
+        told: takes what the format finds out when it opens the first file.
     """
 
     files: Files
     asked: pa.Schema | None
     only: list[str] | None = None
+    told: Told = field(default_factory=Told)
 
     def within(self, schema: pa.Schema) -> list[str] | None:
         """Return which columns of a file of this schema are read; None: all."""
@@ -75,6 +107,8 @@ class Format:
         doubtful: whether such a file may well be something else than a job's table: a single sample (an array of one image), or
             somebody's document. Its name then does not say that a directory holds tables, and may be replaced.
         lakes: whether Delta, Iceberg and Hudi keep the rows of their tables in such files.
+        delimited: whether `input_csv=` and `output_csv=` say how its files are written.
+        compressions: the names of the codecs that its files can be compressed with.
     """
 
     name = ""
@@ -87,6 +121,8 @@ class Format:
     sheets = False
     doubtful = False
     lakes = False
+    delimited = False
+    compressions: tuple[str, ...] = ()
 
     def begins(self, head: bytes) -> bool:
         """Whether a file that begins with these bytes is of this format.
@@ -95,6 +131,15 @@ class Format:
             head: the file's first bytes, at most 16.
         """
         return False
+
+    def written_as(self, options: CsvOptions | None, path: str = "") -> Format:
+        """Return the format for text that is written in this way.
+
+        Args:
+            options: what `input_csv=` or `output_csv=` says; None: nothing.
+            path: the name of a file that is written; it may say more.
+        """
+        return self
 
     def opener(self, table: Reading) -> Opener:
         """Return a function that opens the files of a table, one after another. Override it in a format that remembers
@@ -115,6 +160,18 @@ class Format:
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
         """Return a writer of batches of a schema to a stream, which the caller closes. `check` has passed before."""
         raise SinkError(f"output: akrunner does not write {self.name} files")
+
+    def compressing_writer(self, stream: IO[bytes], schema: pa.Schema, compression: Compression) -> Writer:
+        """Return a writer as `writer` does, which compresses with one of `compressions`, or with none.
+
+        Args:
+            compression: its name is one of `compressions`, or none.
+        """
+        return self.writer(stream, schema)
+
+    def stored(self, schema: pa.Schema) -> pa.Schema | None:
+        """Return the schema that a file of such rows tells when it is read; None if files do not keep types."""
+        return None
 
     def compresses(self, codec: Codec) -> bool:
         """Whether its files may be compressed as a whole in that way: then one of its endings says so."""
