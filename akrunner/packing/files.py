@@ -21,34 +21,21 @@ from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, texts_of
 from akrunner.errors import WriteError
+from akrunner.folders import images
+from akrunner.folders.gathered import NAME, ROWS, SIZE, numbers, released, text_of, truths
+from akrunner.folders.pool import NO_PATH, Batch, Pool
+from akrunner.folders.remote import Unfetched, too_large
+from akrunner.folders.texts import other_text
 from akrunner.foreign import redacted, underway
 from akrunner.io import hashes
 from akrunner.leftovers.private import private_file
-from akrunner.packing import copies, images, leftout, pictures, ranks
+from akrunner.packing import copies, leftout, pictures, ranks
 from akrunner.packing.described import words_of
-from akrunner.packing.index import (
-    CLASS,
-    LABEL,
-    NAME,
-    ROWS,
-    SIZE,
-    SPLIT,
-    TEXT,
-    Index,
-    numbered,
-    numbers,
-    plain_names,
-    released,
-    text_of,
-    truths,
-)
-from akrunner.packing.pool import NO_PATH, Batch, Pool
+from akrunner.packing.index import CLASS, LABEL, SPLIT, TEXT, Index, numbered, plain_names
 from akrunner.packing.progress import Meter
-from akrunner.packing.remote import Unfetched, too_large
 from akrunner.packing.settings import Settings, ending
 from akrunner.packing.shards import ShardFile
 from akrunner.packing.state import INDEX, State
-from akrunner.packing.texts import other_text
 
 #: most bytes and rows of files that are read, or written, together
 _BATCH_BYTES, _BATCH_ROWS = 16 << 20, 1024

@@ -19,17 +19,19 @@ import pyarrow as pa
 from akrunner.checks import check_choice, check_names, check_path, check_text, is_within
 from akrunner.codec import read_examples
 from akrunner.errors import ConfigError, SourceError
+from akrunner.folders import images, listing, texts
+from akrunner.folders.gathered import Gathered
+from akrunner.folders.pool import is_url
+from akrunner.folders.words import counted
 from akrunner.foreign import ours, redacted
 from akrunner.io import packed, partitions, readers
 from akrunner.io import paths as io_paths
 from akrunner.io.packed import DESCRIPTION
 from akrunner.io.table import TableSource
 from akrunner.options import named as option
-from akrunner.packing import folders, images, lists, texts
+from akrunner.packing import folders, lists
 from akrunner.packing.dataset import LABELS
-from akrunner.packing.index import Gathered, Index, class_names
-from akrunner.packing.pool import is_url
-from akrunner.packing.result import counted
+from akrunner.packing.index import Index, class_names
 from akrunner.packing.settings import PackArguments, Settings
 from akrunner.schema import Schema, is_list, left_out, renamed, replaced
 from akrunner.tables.names import is_table
@@ -153,7 +155,7 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
     ]
     names = _paths_of(source)
     if names is not None and len(names) == 1 and input_format is None and (directory := _directory(names[0])):
-        table, base = folders.listed(names[0])
+        table, base = listing.listed(names[0])
         if of_table or kind == "rows":
             _check_tables(table, names[0], of_table)
         elif (holds := kind or folders.kind_of(table, names[0])) != "rows":
@@ -188,7 +190,7 @@ def _check_one_directory(names: list[str], kind: str | None) -> None:
         if holds is None:
             with contextlib.suppress(SourceError):
                 # if the files are no images, texts or tables, a later step raises a better error
-                holds = folders.kind_of(folders.listed(name)[0], name)
+                holds = folders.kind_of(listing.listed(name)[0], name)
         if holds not in (None, "rows"):
             raise SourceError(
                 f"source: {redacted(name)} is a directory of {holds}, and of these pack takes one at a time, and nothing "

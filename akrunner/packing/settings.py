@@ -11,6 +11,7 @@ from typing import Any
 
 from akrunner.checks import check_choice, check_count, check_path, shown
 from akrunner.errors import ConfigError
+from akrunner.folders.gathered import MOST_BYTES
 from akrunner.io import formats
 from akrunner.io.paths import PathLike
 from akrunner.io.splits import NAMES, shares_of
@@ -20,8 +21,6 @@ from akrunner.schema import Schema
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-#: most bytes of a file, as an Example has less than 2 GiB
-MOST_BYTES = (1 << 31) - (1 << 20)
 #: how many threads read files; more than there are cores, as they wait for the disk
 _THREADS = 16
 _SIDE = 16_384

@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 import akrunner
-from akrunner.packing import files, helper, pool
+from akrunner.folders import helper, pool
+from akrunner.packing import files
 from akrunner.packing import shards as shards_module
 from tests.conftest import alive, wait_for
 from tests.e2e.test_pack import digests, photos

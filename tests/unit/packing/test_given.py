@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ConfigError, SourceError
+from akrunner.folders.gathered import NAME, SIZE
 from akrunner.packing.given import Earlier, Given, given_of
-from akrunner.packing.index import CLASS, NAME, SIZE
+from akrunner.packing.index import CLASS
 from akrunner.packing.settings import PackArguments, settings_of
 
 

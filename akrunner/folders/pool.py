@@ -1,4 +1,4 @@
-"""Reading of many small files in order, ahead of the thread that packs them.
+"""Reading of many small files in order, ahead of the thread that takes them.
 
 ::
 
@@ -26,11 +26,11 @@ from typing import Any
 from akrunner.arrays import Octets
 from akrunner.checks import kind_in_words
 from akrunner.codec import crc32c
+from akrunner.folders import helping
+from akrunner.folders.gathered import MOST_BYTES
+from akrunner.folders.helper import PIECES, Helper, can_help
+from akrunner.folders.remote import Fetcher, Unfetched, too_large
 from akrunner.foreign import in_words
-from akrunner.packing import helping
-from akrunner.packing.helper import PIECES, Helper, can_help
-from akrunner.packing.remote import Fetcher, Unfetched, too_large
-from akrunner.packing.settings import MOST_BYTES
 
 #: how many files one thread reads before it takes others
 _AT_ONCE = 64
@@ -104,16 +104,16 @@ class Pool:
         self._unfetched = unfetched or {}
         self._work = work
         self._fd = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY) if base is not None else None
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack")
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="akrunner-files")
         self._fetcher = Fetcher(most)
         # more threads than for files, as a server takes longer to answer than a disk
-        self._far = ThreadPoolExecutor(_FAR * threads, thread_name_prefix="akrunner-pack")
+        self._far = ThreadPoolExecutor(_FAR * threads, thread_name_prefix="akrunner-files")
         #: whether one thread alone took long, as happens where the system does not read ahead though it is asked to
         self._late = False
         self._tickets = 0
         self._helper: Helper | None = None
         # one thread is enough for files that are in memory already: several would only take turns, and wait for each other
-        self._near = ThreadPoolExecutor(1 if work is None else threads, thread_name_prefix="akrunner-pack")
+        self._near = ThreadPoolExecutor(1 if work is None else threads, thread_name_prefix="akrunner-files")
 
     def __enter__(self) -> Pool:
         return self

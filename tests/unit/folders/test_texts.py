@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from akrunner.errors import SourceError
-from akrunner.packing import texts
+from akrunner.folders import texts
 
 
 @pytest.mark.parametrize(
