@@ -6,6 +6,7 @@ import os
 import posixpath
 import re
 import stat
+from collections.abc import Collection
 from typing import Any
 
 import fsspec
@@ -17,11 +18,13 @@ from numpy.typing import NDArray
 from akrunner.errors import SourceError
 from akrunner.folders.gathered import MOST_BYTES, MTIME, NAME, ROWS, SIZE, Gathered, numbers, text_of, truths
 from akrunner.foreign import ours
-from akrunner.io.paths import is_local
+from akrunner.io.paths import is_local, protocols
 
 TEXTS = (".txt", ".text")
 #: names of directories that are probably splits, not classes
 SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
+#: ending of a name that says what kind of file it is
+SOME_ENDING = r"\.[A-Za-z0-9]{1,5}\z"
 
 
 def listed(source: str) -> tuple[pa.Table, str | None]:
@@ -116,6 +119,18 @@ def _remote(fs: Any, path: str) -> pa.Table:
     return gathered.table()
 
 
+def directory_of(name: str) -> str | None:
+    """Return the directory that a path or URL names; None: it does not name a directory."""
+    if any(mark in name for mark in "*?[") and not os.path.isdir(os.path.expanduser(name)):
+        return None
+    with ours(SourceError, f"source: cannot look at {name}"):
+        fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))
+        if is_local(fs):
+            return os.path.realpath(path) if os.path.isdir(path) else None
+        web = "http" in protocols(fs)
+        return (name.rstrip("/") or name) if not web and not posixpath.splitext(path)[1] and fs.isdir(path) else None
+
+
 def ending_of(endings: tuple[str, ...]) -> str:
     """Return a regular expression that matches names with one of the endings."""
     return "(?:" + "|".join(re.escape(one) for one in endings) + r")\z"
@@ -148,6 +163,11 @@ def start_of(base: str | None, source: str) -> int:
 def inside_of(names: pa.Array, start: int) -> pa.Array:
     """Return the names relative to the directory. Args: start: how many characters of each name belong to the directory."""
     return pc.utf8_slice_codeunits(text_of(names), start) if start else text_of(names)
+
+
+def splits_among(folders: Collection[str]) -> list[str]:
+    """Return the names of folders, sorted, if all of them are splits by their names; else an empty list."""
+    return sorted(folders) if all(name.lower() in SPLITS for name in folders) else []
 
 
 def folders_of(inside: pa.Array, second: bool = False) -> pa.Array:

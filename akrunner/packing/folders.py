@@ -15,13 +15,14 @@ from akrunner.errors import SourceError
 from akrunner.folders import images
 from akrunner.folders.gathered import NAME, text_of
 from akrunner.folders.listing import (
-    SPLITS,
+    SOME_ENDING,
     TEXTS,
     folders_of,
     inside_of,
     links_to_nothing,
     matching,
     matching_pattern,
+    splits_among,
     start_of,
 )
 from akrunner.folders.words import counted, quoted
@@ -30,8 +31,6 @@ from akrunner.io.formats import BUILT_IN
 from akrunner.packing.index import CLASS, Index
 
 _SHOWN = 3
-#: ending of a name that says what kind of file it is
-_SOME_ENDING = r"\.[A-Za-z0-9]{1,5}\z"
 
 
 def kind_of(table: pa.Table, source: str) -> str:
@@ -75,7 +74,7 @@ def index_of(table: pa.Table, base: str | None, kind: str, source: str, classes:
         mask[:] = True
     # a link to nothing may have led to an image, or to a folder of images, unless its name says something else
     lost = links_to_nothing(table) if base is not None else np.zeros(table.num_rows, np.bool_)
-    mask |= lost & ~matching_pattern(table, _SOME_ENDING)
+    mask |= lost & ~matching_pattern(table, SOME_ENDING)
     others = table.column(NAME).filter(array_of(~mask))
     others = others.take(pc.sort_indices(others))
     taken = table if mask.all() else table.filter(array_of(mask))
@@ -128,10 +127,10 @@ def _check_classes(table: pa.Table, start: int, found: pa.ChunkedArray, source: 
             "classes: label='none' (--label none)"
         )
     names = pc.unique(found).to_pylist()
-    splits = [name for name in names if name is not None and name.lower() in SPLITS]
-    if not by_folder and splits and len(splits) == len(names):
+    splits = [] if by_folder or None in names else splits_among(names)
+    if splits:
         raise SourceError(
-            f"source: the folders {', '.join(sorted(splits))} are splits by their names, not classes; split='folders' "
+            f"source: the folders {', '.join(splits)} are splits by their names, not classes; split='folders' "
             "(--split folders) takes them so"
         )
 
