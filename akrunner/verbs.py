@@ -82,8 +82,9 @@ def run(
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows. None: there is none, where `tables` or `output_tables` names what the script asks for.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows. None: there is none, where `tables` or
+            `output_tables` names what the script asks for.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -105,7 +106,9 @@ def run(
             split, in every table. None: the row's number says it.
         split_seed: another number splits otherwise; the same one always alike.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, where names do not tell. Of a directory of many small files: "images", a row for each
+            (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line
+            (path, line, text), or several files of lines side by side, a column for each.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_tables: tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has
@@ -275,8 +278,8 @@ def train(
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -299,7 +302,9 @@ def train(
             split, in every table. None: the row's number says it.
         split_seed: another number splits otherwise; the same one always alike.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, where names do not tell. Of a directory of many small files: "images", a row for each
+            (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line
+            (path, line, text), or several files of lines side by side, a column for each.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
@@ -458,9 +463,9 @@ def stream(
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV
-            with `input_format="csv"`.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows. Of an iterable, each row is sent on as it comes.
+            "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -473,7 +478,9 @@ def stream(
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, where names do not tell. Of a directory of many small files: "images", a row for each
+            (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line
+            (path, line, text), or several files of lines side by side, a column for each.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -633,8 +640,8 @@ def plan(
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which says options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -662,7 +669,9 @@ def plan(
             split, in every table. None: the row's number says it.
         split_seed: another number splits otherwise; the same one always alike.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, where names do not tell. Of a directory of many small files: "images", a row for each
+            (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line
+            (path, line, text), or several files of lines side by side, a column for each.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several

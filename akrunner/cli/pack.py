@@ -17,7 +17,8 @@ import akrunner
 from akrunner.cli import given, signals
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
-from akrunner.packing.result import counted, printable, quoted, size_in_words
+from akrunner.folders.words import counted, printable, quoted
+from akrunner.packing.result import size_in_words
 
 if TYPE_CHECKING:
     from akrunner.packing.progress import PackProgress

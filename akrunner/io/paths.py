@@ -217,7 +217,7 @@ class _Match:
 
 
 def _matched(name: str) -> _Match:
-    fs, path = _open_url(name)
+    fs, path = filesystem_of(name)
     local = is_local(fs)
     with ours(SourceError, f"source: cannot look at {name}"):
         if fs.isdir(path):
@@ -370,7 +370,8 @@ def check_apart(files: Files, output: PathLike) -> None:
             raise SinkError(f"output: {shown} matches the input {redacted(pattern)}: the next run would read it, too")
 
 
-def _open_url(name: str) -> tuple[fsspec.AbstractFileSystem, str]:
+def filesystem_of(name: str) -> tuple[fsspec.AbstractFileSystem, str]:
+    """Return the file system of a path or URL, and the path there. Raises: SourceError: no file system opens it."""
     check_url("source", name, SourceError)
     with ours(SourceError, f"source: cannot open {name}"):
         fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))

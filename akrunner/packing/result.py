@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from akrunner.folders.words import counted
+
 
 @dataclass(frozen=True)
 class Packed:
@@ -50,23 +52,8 @@ class Packed:
     label: str = ""
 
 
-def printable(text: str) -> str:
-    """Return a text in one line: control characters are written as \\n, \\x1b, and so on."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def quoted(path: str) -> str:
-    """Return a path in one line, as `printable` does; in quotes if it has blanks at an end, which would not be visible."""
-    return repr(path) if path != path.strip() else printable(path)
-
-
 def size_in_words(size: int) -> str:
     """Return a number of bytes in words, such as "812 bytes", "4.2 kB", "1,234.5 MB"."""
     if size < 1000:
         return counted(size, "byte")
     return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun, such as "1 file", "2,000 files"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -63,8 +63,9 @@ def predict(
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows. A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows. A PyFlink Table's rows stay where Flink has
+            them, and come in no order of their own.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -78,7 +79,9 @@ def predict(
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, where names do not tell. Of a directory of many small files: "images", a row for each
+            (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line
+            (path, line, text), or several files of lines side by side, a column for each.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
@@ -192,8 +195,9 @@ def plan_predict(
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows. A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows. A PyFlink Table's rows stay where Flink has
+            them, and come in no order of their own.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -207,7 +211,9 @@ def plan_predict(
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, where names do not tell. Of a directory of many small files: "images", a row for each
+            (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line
+            (path, line, text), or several files of lines side by side, a column for each.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
@@ -317,9 +323,9 @@ def predict_stream(
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV
-            with `input_format="csv"`.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows. Of an iterable, each row is sent on as it comes.
+            "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -337,7 +343,9 @@ def predict_stream(
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, where names do not tell. Of a directory of many small files: "images", a row for each
+            (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line
+            (path, line, text), or several files of lines side by side, a column for each.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
