@@ -94,6 +94,8 @@ _OSS = {
 #: (pattern to search in an exception's type and text, what it means); the first that matches is taken
 _MEANINGS: tuple[tuple[str, str], ...] = (
     (r"NoCredentialsError|NoAuthTokenError|PartialCredentialsError", f"no credentials for S3: set {_AWS}"),
+    # without credentials, deltalake asks Amazon's machines for those of the machine
+    (r"169\.254\.169\.254", f"no credentials for S3: set {_AWS}"),
     (r"ProfileNotFound", "AWS_PROFILE names a profile that is in no file of credentials"),
     (r"libjvm|libhdfs", "hdfs:// needs a Java and Hadoop's client on this machine (JAVA_HOME, HADOOP_HOME, CLASSPATH); "
     "webhdfs:// needs neither"),
@@ -338,6 +340,14 @@ def _meaning(error: BaseException) -> str:
     return next((words for pattern, words in _MEANINGS if re.search(pattern, told)), "")
 
 
+def _chained(error: BaseException) -> str:
+    """Return an error of deltalake, which has each cause on a line of its own with colours, as one line."""
+    if "\u21b3" not in _text(error):
+        return ""
+    lines = [re.sub(r"\x1b\[[0-9;]*m|\u21b3", "", line).strip() for line in _text(error).splitlines()]
+    return ": ".join(line for line in lines if line)[:_LONGEST]
+
+
 def _unknown(error: BaseException) -> str:
     found = re.search(r"Protocol not known: (\S+)", _text(error)) if isinstance(error, ValueError) else None
     return (
@@ -437,6 +447,7 @@ _LOOKS: tuple[Callable[[BaseException], str], ...] = (
     _maxcompute,
     _oss,
     _meaning,
+    _chained,
     _unknown,
     _connection,
     _status,

@@ -16,6 +16,7 @@ The old output is untouched until `commit`; `abort` leaves nothing new. If the h
 from __future__ import annotations
 
 import os
+import posixpath
 from typing import IO, Any, Protocol
 
 import fsspec
@@ -23,6 +24,7 @@ import fsspec
 from akrunner.checks import check_url
 from akrunner.errors import SinkError
 from akrunner.foreign import ours
+from akrunner.io import lakehouse
 from akrunner.io.local_destinations import LocalFile, LocalFolder, Straight, is_special
 from akrunner.io.paths import is_local
 from akrunner.io.stores import Moved, MovedFolder, Upload, UploadFolder, uploads
@@ -64,14 +66,18 @@ class FolderDestination(Destination, Protocol):
     def empty(self) -> bool: ...
 
 
-def file_destination(path: str, overwrite: bool) -> FileDestination:
+def file_destination(path: str, overwrite: bool, lakes: bool = False) -> FileDestination:
     """Return the destination of a file.
 
+    Args:
+        lakes: whether lakehouse tables keep their rows in such files.
     Raises:
         SinkError: the file may not be written there.
     """
     with ours(SinkError, f"output: cannot open {path}"):
         fs, target = _file_system(path)
+        if lakes:
+            lakehouse.check_output(fs, path, posixpath.dirname(target), is_local(fs))
         if is_local(fs):
             if is_special(target):
                 return Straight(target, path)
@@ -87,6 +93,7 @@ def folder_destination(path: str, overwrite: bool) -> FolderDestination:
     """
     with ours(SinkError, f"output: cannot open {path}"):
         fs, target = _file_system(path)
+        lakehouse.check_output(fs, path, target, is_local(fs))
         if is_local(fs):
             return LocalFolder(target, path, overwrite)
         return UploadFolder(fs, target, path, overwrite) if uploads(fs) else MovedFolder(fs, target, path, overwrite)

@@ -1,21 +1,69 @@
 """Recognizes tables that are more than their files: Delta, Iceberg and Hudi keep files that no longer belong to the table
 beside those that do.
 
-Such a table is never read as plain Parquet; the error says how to read it.
+Such a table is never read as plain Parquet: the root of a Delta or an Iceberg table is read by its system
+(`akrunner.io.systems`), and the error about anything else says how to read it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import posixpath
 import re
 from collections.abc import Iterable
 from typing import Any
 
-from akrunner.errors import SourceError
+import fsspec
+
+from akrunner.errors import SinkError, SourceError
+from akrunner.foreign import redacted
+from akrunner.io import formats
 
 #: how many directories above a file of a remote file system are looked at; each costs a request over the network
 _ABOVE = 4
+#: the schemes of the stores on which tables can be read
+_STORES = frozenset("s3 s3a gs gcs abfs abfss az adl hdfs".split())
+_SYSTEMS = {"Delta": "delta", "Iceberg": "iceberg"}
+
+
+def system_at(given: str) -> str | None:
+    """Return the module of `akrunner.io.systems` for the table whose root is a path or URL; None if no such table is there.
+
+    On a store, a name that ends like a file of rows, and one with wildcards, is not asked about.
+    Args:
+        given: the path or URL; what stands behind its first `?` are options.
+    """
+    base = given.partition("?")[0]
+    local = re.sub(r"^file://(localhost)?(?=/)", "", base)
+    if "\0" in given or not base:
+        return None
+    if "://" not in local and "::" not in local:
+        root = os.path.expanduser(local)
+        if not os.path.isdir(root):
+            return None
+        found = _at(fsspec.filesystem("file"), os.path.abspath(root)) if os.access(root, os.R_OK | os.X_OK) else None
+    else:
+        scheme = base.partition("://")[0].lower()
+        if scheme not in _STORES or any(mark in base for mark in "*[") or formats.format_of(base) is not None:
+            return None
+        # whoever opens the URL next reports what is wrong with it
+        with contextlib.suppress(Exception):
+            fs, path = fsspec.core.url_to_fs(base)
+            found = _at(fs, path.rstrip("/"))
+            return _SYSTEMS.get(found[0]) if found is not None else None
+        return None
+    return _SYSTEMS.get(found[0]) if found is not None else None
+
+
+def newest_metadata(fs: Any, root: str) -> list[str]:
+    """Return the files of metadata of an Iceberg table that have the highest number: more than one if writers without a
+    common catalog, or a commit that was given up, have left several."""
+    metadata = posixpath.join(root, "metadata")
+    if not fs.isdir(metadata):
+        return []
+    found = sorted((path for path in fs.ls(metadata, detail=False) if path.endswith(".metadata.json")), key=_numbered)
+    return [one for one in found if _number(one) == _number(found[-1])]
 
 
 def refuse(fs: Any, given: str, directories: Iterable[str], local: bool) -> None:
@@ -27,6 +75,38 @@ def refuse(fs: Any, given: str, directories: Iterable[str], local: bool) -> None
     Raises:
         SourceError: they do; the message has the lines of Python that read the table.
     """
+    found = _around(fs, directories, local)
+    if found is not None:
+        root, kind = found
+        raise SourceError(_message(given, fs.unstrip_protocol(root) if not local else root, kind))
+
+
+def check_output(fs: Any, shown: str, directory: str, local: bool) -> None:
+    """Check that files which a job writes do not come into such a table, where they would belong to no version of it, or would
+    replace files that do.
+
+    Args:
+        shown: the output as the user gave it.
+        directory: where the files are to be, as the file system names it.
+    Raises:
+        SinkError: they would.
+    """
+    try:
+        found = _around(fs, [directory], local)
+    except Exception:
+        # whoever may write to a store need not be allowed to look around there
+        found = None
+    if found is not None:
+        root, (kind, _) = found
+        itself = "write to the table itself, or to another place" if kind in _SYSTEMS else "write to another place"
+        raise SinkError(
+            f"output: {redacted(shown)} would be files within the {kind} table {redacted(root)}, which belong to no version of it, and "
+            f"may replace files that do; {itself}"
+        )
+
+
+def _around(fs: Any, directories: Iterable[str], local: bool) -> tuple[str, list[str]] | None:
+    """Return (root, what `_at` returns) of a table to which one of some directories belongs; None if there is none."""
     looked = set()
     if local:
         # look also at the directories that links point to
@@ -38,7 +118,8 @@ def refuse(fs: Any, given: str, directories: Iterable[str], local: bool) -> None
             looked.add(root)
             found = _at(fs, root)
             if found is not None:
-                raise SourceError(_message(given, fs.unstrip_protocol(root) if not local else root, found))
+                return root, found
+    return None
 
 
 def _upwards(directory: str, most: int | None) -> list[str]:
@@ -56,15 +137,14 @@ def _at(fs: Any, root: str) -> list[str] | None:
         return ["Delta", ""]
     if fs.isdir(posixpath.join(root, ".hoodie")):
         return ["Hudi", ""]
-    metadata = posixpath.join(root, "metadata")
-    if fs.isdir(metadata):
-        newest = sorted((path for path in fs.ls(metadata, detail=False) if path.endswith(".metadata.json")), key=_numbered)
-        if newest:
-            return [
-                "Iceberg",
-                newest[-1] if "://" in newest[-1] or newest[-1].startswith("/") else fs.unstrip_protocol(newest[-1]),
-            ]
+    newest = newest_metadata(fs, root)
+    if newest:
+        return ["Iceberg", newest[-1] if "://" in newest[-1] or newest[-1].startswith("/") else fs.unstrip_protocol(newest[-1])]
     return None
+
+
+def _number(path: str) -> list[Any]:
+    return _numbered(path)[:2]
 
 
 def _numbered(path: str) -> list[Any]:
@@ -74,12 +154,18 @@ def _numbered(path: str) -> list[Any]:
 
 def _message(given: str, root: str, found: list[str]) -> str:
     kind, metadata = found
+    begun = (
+        f"source: {given} belongs to the {kind} table {root}, whose files are not all part of it: deleted and replaced rows "
+        "are in them, too. "
+    )
+    if kind in _SYSTEMS and ("://" not in root or root.partition("://")[0] in _STORES):
+        return f"{begun}Give the table itself, as a whole: {root} (pip install 'akrunner[{_SYSTEMS[kind]}]')"
     lines = {
-        "Delta": ("deltalake", "from deltalake import DeltaTable", f"source = DeltaTable({root!r}).to_pyarrow_dataset()"),
+        "Delta": ("deltalake", "from deltalake import DeltaTable", f"source = DeltaTable({root!r})"),
         "Iceberg": (
             "'pyiceberg[pyarrow]'",
             "from pyiceberg.table import StaticTable",
-            f"source = StaticTable.from_metadata({metadata!r}).scan().to_arrow_batch_reader()",
+            f"source = StaticTable.from_metadata({metadata!r})",
         ),
         "Hudi": (
             "hudi",
@@ -88,7 +174,4 @@ def _message(given: str, root: str, found: list[str]) -> str:
         ),
     }
     package, load, read = lines[kind]
-    return (
-        f"source: {given} belongs to the {kind} table {root}, whose files are not all part of it: deleted and replaced rows "
-        f"are in them, too. Give the table as it is now (pip install {package}):\n    {load}\n    {read}"
-    )
+    return f"{begun}Give the table as it is now (pip install {package}):\n    {load}\n    {read}"

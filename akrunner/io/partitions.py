@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 
-#: the value that stands for a null
-_NULL = "__HIVE_DEFAULT_PARTITION__"
+#: the value of a directory that stands for a null
+NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def values_of(path: str, base: str) -> dict[str, str]:
@@ -39,7 +39,7 @@ def columns(paths: list[str], base: str | None) -> dict[str, dict[str, pa.Scalar
             )
     named = {}
     for name in found[0]:
-        given = [None if values[name] == _NULL else values[name] for values in found]
+        given = [None if values[name] == NULL else values[name] for values in found]
         named[name] = dict(zip(paths, pa.array(given, pa.string()).cast(_kind([one for one in given if one is not None]))))
     return named
 

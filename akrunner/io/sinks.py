@@ -184,7 +184,7 @@ class FileSink(_Committed):
         self._schema = schema
         self._write_examples = write_examples
         formats.named(self.format).check(schema)
-        self._destination = file_destination(self.path, overwrite)
+        self._destination = file_destination(self.path, overwrite, formats.named(self.format).lakes)
         self._gate: Gate | None = None
         self._writer: Writer | None = None
         self._finished = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,8 +44,8 @@ def open_source(
 
     Args:
         source: a path, a list of paths, a glob, a directory, a URL, a split that `pack` has written; or a pyarrow Table,
-            RecordBatch, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, any object with
-            `__arrow_c_stream__`, a dict of arrays, an iterable of rows (dicts, named tuples, dataclasses, or tuples with
+            RecordBatch, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a table of deltalake or
+            pyiceberg, any object with `__arrow_c_stream__`, a dict of arrays, an iterable of rows (dicts, named tuples, dataclasses, or tuples with
             `input_schema`) or of RecordBatches.
         read_examples: turns a TFRecord stream into batches.
         input_schema: the columns to take and their types; required for TFRecord and for rows that are tuples.
@@ -120,6 +121,10 @@ def _open(
         return TableSource(fields, lambda: readers.scan(source, known), replayable=True)
     if isinstance(source, pa.RecordBatchReader):
         return TableSource(source.schema, lambda: iter(source))
+    if _module(source) in ("deltalake", "pyiceberg") and type(source).__name__ in ("DeltaTable", "Table", "StaticTable"):
+        system = "delta" if _module(source) == "deltalake" else "iceberg"
+        lake: TableSource = importlib.import_module(f"akrunner.io.systems.{system}").of_table(source, columns, "the table")
+        return lake
     if _module(source) == "pandas" and not hasattr(source, "get_chunk"):
         return _open(frames.from_pandas(source), read_examples, schema, None)
     if _module(source) == "polars" and hasattr(source, "collect"):

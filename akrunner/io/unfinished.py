@@ -45,10 +45,15 @@ def check_ours(shown: str, held: list[str]) -> None:
     """Check the files of a directory that an output would replace, as a user might have named a home directory.
 
     Raises:
-        SinkError: no job wrote one of the files.
+        SinkError: no job wrote one of the files, or they are those of a lakehouse table.
     """
     for path in held:
         name = posixpath.basename(path)
+        if "_delta_log" in path.split("/") or name.endswith(".metadata.json"):
+            raise SinkError(
+                f"output: {redacted(shown)} holds a Delta or an Iceberg table, or a part of one, which no files can replace; write "
+                "to the table itself, or to another place"
+            )
         form = formats.format_of(name)
         is_table = form is not None and not formats.named(form).doubtful
         if not (name.startswith(("part-", "_")) or is_table or name.endswith((".crc", ".partial"))):

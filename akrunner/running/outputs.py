@@ -11,7 +11,7 @@ import pyarrow as pa
 from akrunner import codec
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours, underway
-from akrunner.io import formats
+from akrunner.io import formats, systems
 from akrunner.io.paths import check_apart, expand
 from akrunner.io.sinks import FirstBatchSink
 from akrunner.prepare.arguments import SchemaLike
@@ -62,7 +62,7 @@ def check_stream_apart(source: str, form: str | None, follow: bool, output: str)
                 "(--output)"
             )
         return
-    if is_table(source):
+    if is_table(source) or systems.is_system(source):
         # the job reads the table as it was when it started, so it may also write to the table
         return
     with ours(SourceError, "source: it cannot be read"):

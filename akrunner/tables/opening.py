@@ -262,7 +262,7 @@ def check_reachable(names: Iterable[Any]) -> None:
     """
     names = list(names)
     for name in filter(systems.is_system, names):
-        if systems.system_of(name).in_files:
+        if systems.system_of(name).in_files(name):
             raise ConfigError(
                 f"detach: {redacted(name)} is a file of this machine, which a detached job cannot reach; give a server's "
                 "table, or run the job attached"

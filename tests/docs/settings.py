@@ -381,7 +381,36 @@ def _databases_said(folder: Path, said: str) -> None:
     assert (pq.read_table(folder / "out.parquet").num_rows, pq.read_table(folder / "recent.parquet").num_rows) == (7, 60)
 
 
+# -- docs/lakehouse.md
+
+
+def _lakehouse(folder: Path) -> None:
+    from deltalake import write_deltalake
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    sales = numbers().append_column("day", pa.array(["2026-01-01", "2026-01-02"] * 30))
+    write_deltalake(folder / "lake" / "sales", sales)
+    days = pa.table({"id": pa.array([-1], pa.int64()), "p": [0.0], "day": ["2026-01-01"]})
+    write_deltalake(folder / "lake" / "daily", days, partition_by=["day"])
+    place = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/ice"}
+    lines = "".join(f"    {name}: {value}\n" for name, value in {**place, "type": "sql"}.items())
+    (folder / ".pyiceberg.yaml").write_text(f"catalog:\n  prod:\n{lines}")
+    catalog = SqlCatalog("prod", **place)
+    catalog.create_namespace("shop")
+    catalog.create_table("shop.sales", numbers().schema).append(numbers())
+    catalog.close()
+
+
+def _lakehouse_said(folder: Path, said: str) -> None:
+    from deltalake import DeltaTable
+
+    found = {name: DeltaTable(folder / "lake" / name) for name in ("scored", "daily")}
+    assert {name: (table.version(), table.count()) for name, table in found.items()} == {"scored": (1, 60), "daily": (1, 31)}
+    assert len(list((folder / "ice").rglob("scored/data/*.parquet"))) == 1
+
+
 SETTINGS: dict[str, Setting] = {
+    "docs/lakehouse.md": Setting(_lakehouse, checks=_lakehouse_said),
     # a server is in tests/e2e/test_systems.py
     "docs/databases.md": Setting(
         _databases,

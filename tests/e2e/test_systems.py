@@ -43,14 +43,38 @@ SCHEMA = "id bigint, p double, s string, b varbinary"
 
 
 class Kept(Protocol):
-    """One system. Attributes: database: a URL, with `{}` where the table's option stands."""
+    """One system.
+
+    Attributes:
+        database: a URL, with `{}` where the table's name stands.
+        server: whether it runs SQL itself.
+    """
 
     database: str
+    server: bool
 
-    def sql(self, *statements: str) -> list[Any]: ...
+    def sql(self, *statements: str) -> list[Any]:
+        """Run SQL, of which DuckDB here runs what is a query of the table `t` if it is no `server`."""
+        ...
+
+    def make(self, table: str, ids: list[int]) -> None:
+        """Make a table with the column `id bigint`."""
+        ...
 
 
-class _Sqlite:
+class _Database:
+    """A system with SQL of its own."""
+
+    server = True
+
+    def sql(self, *statements: str) -> list[Any]:
+        raise NotImplementedError
+
+    def make(self, table: str, ids: list[int]) -> None:
+        self.sql(f"CREATE TABLE {table} (id bigint)", *(f"INSERT INTO {table} VALUES ({one})" for one in ids))
+
+
+class _Sqlite(_Database):
     def __init__(self, folder: Path) -> None:
         self._path = folder / "kept.db"
         self.database = f"sqlite:///{self._path}?table={{}}"
@@ -64,7 +88,7 @@ class _Sqlite:
         return rows
 
 
-class _DuckDB:
+class _DuckDB(_Database):
     def __init__(self, folder: Path) -> None:
         self._path = folder / "kept.duckdb"
         self.database = f"duckdb:///{self._path}?table={{}}"
@@ -78,19 +102,93 @@ class _DuckDB:
         return rows
 
 
-class _Postgres:
+class _Postgres(_Database):
     def __init__(self, server: Postgres) -> None:
-        self.database, self.sql = server.url + "?table={}", server.sql
+        self.database, self._server = server.url + "?table={}", server
+
+    def sql(self, *statements: str) -> list[Any]:
+        return self._server.sql(*statements)
 
 
-@pytest.fixture(params=["postgres", "sqlite", "sqlite-apart", "duckdb"])
-def kept(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
-    if request.param == "postgres":
-        return _Postgres(request.getfixturevalue("postgres"))
+class _Lake:
+    """A kind of lakehouse table."""
+
+    server = False
+
+    def sql(self, *statements: str) -> list[Any]:
+        import duckdb
+
+        with duckdb.connect() as connection:
+            connection.register("t", self._rows())
+            for statement in statements:
+                rows = connection.execute(statement).fetchall()
+        return rows
+
+    def _rows(self) -> pa.Table:
+        raise NotImplementedError
+
+
+class _Delta(_Lake):
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "lake"
+        self.database = f"delta:///{self._folder}/{{}}"
+
+    def make(self, table: str, ids: list[int]) -> None:
+        from deltalake import write_deltalake
+
+        write_deltalake(self._folder / table, pa.table({"id": pa.array(ids, pa.int64())}))
+
+    def _rows(self) -> pa.Table:
+        from deltalake import DeltaTable
+
+        return DeltaTable(self._folder / "t").to_pyarrow_table()
+
+
+class _Iceberg(_Lake):
+    database = "iceberg://kept/shop.{}"
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        place = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/ice"}
+        # a host that is killed is another process
+        for name, value in {**place, "type": "sql"}.items():
+            monkeypatch.setenv(f"PYICEBERG_CATALOG__KEPT__{name.upper()}", value)
+        # pyiceberg has read its configuration when it was imported, maybe before this test
+        monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda name: SqlCatalog(name, **place))
+        self._catalog = SqlCatalog("kept", **place)
+        self._catalog.create_namespace("shop")
+
+    def make(self, table: str, ids: list[int]) -> None:
+        rows = pa.table({"id": pa.array(ids, pa.int64())})
+        self._catalog.create_table(f"shop.{table}", rows.schema).append(rows)
+
+    def _rows(self) -> pa.Table:
+        return self._catalog.load_table("shop.t").scan().to_arrow()
+
+    def close(self) -> None:
+        self._catalog.close()
+
+
+@pytest.fixture(params=["postgres", "sqlite", "sqlite-apart", "duckdb", "delta", "iceberg"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
     if request.param == "sqlite":
         # as in a process that has not imported sqlite3
         monkeypatch.setattr(apart, "_LIBRARIES", ())
-    return (_DuckDB if request.param == "duckdb" else _Sqlite)(tmp_path)
+    if request.param == "postgres":
+        yield _Postgres(request.getfixturevalue("postgres"))
+    elif request.param == "delta":
+        yield _Delta(tmp_path)
+    elif request.param == "iceberg":
+        lake = _Iceberg(tmp_path, monkeypatch)
+        yield lake
+        lake.close()
+    else:
+        yield (_DuckDB if request.param == "duckdb" else _Sqlite)(tmp_path)
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(os.path.join(found, name) for found, _, names in os.walk(folder) for name in names)
 
 
 @pytest.fixture
@@ -142,6 +240,11 @@ def test_the_first_batch_decides_the_columns(kept: Kept, copy: Callable[..., Any
 
 
 def test_the_database_runs_a_query(kept: Kept, copy: Callable[..., Any]) -> None:
+    if not kept.server:
+        kept.make("t", [1, 2, 3])
+        counted = copy(kept.database.format("t"), select="SELECT sum(id)::bigint AS n FROM input", output_schema="n bigint")
+        assert counted.table.to_pylist() == [{"n": 6}]
+        return
     kept.sql("CREATE TABLE t (id bigint, s varchar(10))", "INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, NULL)")
     query = 'SELECT id AS "ID", s FROM t WHERE s IS NOT NULL ORDER BY id DESC'
     assert copy(kept.database.partition("?")[0], select=query).table.to_pylist() == [
@@ -173,20 +276,20 @@ def test_a_job_that_fails_changes_nothing(
             raise ValueError("boom")
         """
     )
-    files = sorted(os.listdir(tmp_path))
+    files = _files(tmp_path)
     for there in (False, True):
         if there:
-            kept.sql("CREATE TABLE t (id bigint)", "INSERT INTO t VALUES (7)")
-            files = sorted(os.listdir(tmp_path))
+            kept.make("t", [7])
+            files = _files(tmp_path)
         with pytest.raises(akrunner.ScriptFailedError, match="boom"):
             akrunner.run(fails, {"a": [1]}, output=kept.database.format("t"), output_schema="id bigint", overwrite=overwrite)
-        assert sorted(os.listdir(tmp_path)) == files
+        assert _files(tmp_path) == files
     assert kept.sql("SELECT id FROM t") == [(7,)]
 
 
 def test_a_host_that_is_killed_changes_nothing(kept: Kept, script: Script, leaves_nothing: Path, tmp_path: Path) -> None:
-    kept.sql("CREATE TABLE t (id bigint)", "INSERT INTO t VALUES (7)")
-    files = sorted(os.listdir(tmp_path))
+    kept.make("t", [7])
+    files = _files(tmp_path)
     waits = script(
         """
         import numpy, time
@@ -209,28 +312,34 @@ def test_a_host_that_is_killed_changes_nothing(kept: Kept, script: Script, leave
     # by the guard of what was killed
     wait_for(lambda: not os.listdir(leaves_nothing))
     wait_for(lambda: kept.sql("SELECT id FROM t") == [(7,)])
-    left = set(os.listdir(tmp_path)) - set(files) - {"train.py", "kept.db-journal", "kept.duckdb.wal"}
-    assert not left, left
+    left = {os.path.basename(one) for one in set(_files(tmp_path)) - set(files)}
+    assert left <= {"train.py", "kept.db-journal", "kept.duckdb.wal"}, left
 
 
 def test_what_is_wrong_is_said_before_anything_starts(kept: Kept, copy: Callable[..., Any]) -> None:
-    kept.sql("CREATE TABLE sales (id bigint)")
-    database = kept.database.partition("?")[0]
+    kept.make("sales", [1])
+    sales = kept.database.format("sales")
+    missing = "there is no table 'sale'.*did you mean 'sales'" if kept.server else "there is no (Delta|such) table"
+    mark = "&" if kept.server else "?"
+    option, near = ("tabel", "table") if kept.server else ("partiton", "partition")
     for source, words in (
-        (kept.database.format("sale"), "there is no table 'sale'.*did you mean 'sales'"),
-        (database + "?tabel=sales", "there is no option 'tabel'.*did you mean 'table'"),
-        ([kept.database.format("sales"), "a.csv"], "one table of a database is one input"),
+        (kept.database.format("sale"), missing),
+        *(((f"{sales}{mark}tabel=sales", "there is no option 'tabel'.*did you mean 'table'"),) if kept.server else ()),
+        (f"{sales}{mark}nothing=1", "there is no option 'nothing'"),
+        ([sales, "a.csv"], "one table of a (database|lakehouse) is one input"),
     ):
         with pytest.raises(akrunner.ConfigError, match=words):
             copy(source)
     for output, schema, words in (
-        (kept.database.format("sales"), "ids bigint", "has no column 'ids' .*did you mean 'id'"),
-        (database, "id bigint", r"names no table: put \?table=NAME"),
+        (sales, "ids bigint", "has no column 'ids' .*did you mean 'id'"),
+        *(((kept.database.partition("?")[0], "id bigint", r"names no table: put \?table=NAME"),) if kept.server else ()),
     ):
         with pytest.raises(akrunner.SinkError, match=words):
             copy(TABLE, output, output_schema=schema)
+    with pytest.raises(akrunner.ConfigError, match=f"there is no option '{option}'.*did you mean '{near}'"):
+        copy(TABLE, f"{sales}{mark}{option}=x", output_schema="id bigint")
     with pytest.raises(akrunner.ConfigError, match="output_format= .*is for files"):
-        copy(TABLE, kept.database.format("sales"), output_schema="id bigint", output_format="csv")
+        copy(TABLE, sales, output_schema="id bigint", output_format="csv")
 
 
 # -- what is PostgreSQL's own

@@ -226,6 +226,13 @@ def test_what_a_program_says_of_a_broken_connection_is_kept() -> None:
     assert in_words(BrokenPipeError(32, "Broken pipe")) == "the connection broke"
 
 
+def test_an_error_of_many_lines_and_colours_is_one_line() -> None:
+    told = "Kernel error -> Generic S3 error\n   \x1b[31m\u21b3\x1b[0m Error performing GET http://h/b\n    \x1b[31m\u21b3\x1b[0m refused\n"
+    assert in_words(OSError(told)) == "Kernel error -> Generic S3 error: Error performing GET http://h/b: refused"
+    lost = told.replace("http://h/b", "http://169.254.169.254/latest/api/token")
+    assert in_words(OSError(lost)).startswith("no credentials for S3: set AWS_ACCESS_KEY_ID")
+
+
 def test_a_library_that_finds_no_memory() -> None:
     lost = ImportError("/x/_core.so: failed to map segment from shared object")
     assert no_memory(lost) and "ulimit -v" in in_words(lost)

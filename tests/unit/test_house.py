@@ -293,6 +293,8 @@ ONLY_IN = {
     "grpc": {"engines/flink"},
     "cryptography": {"engines/flink/host/issue"},
     "PIL": {"packing/pictures"},
+    "deltalake": {"io/systems/delta"},
+    "pyiceberg": {"io/systems/iceberg"},
     "duckdb": {"io", "alink", "tables"},
     "sqlglot": {"tables"},
     "odps": {"tables/maxcompute"},

@@ -1,11 +1,14 @@
-"""Systems that keep tables behind a URL: databases. Each has a module, which is found by the URL's scheme and imported when a
-job names one.
+"""Systems that keep tables: databases behind a URL, and lakehouse tables, which may also be named by the path or URL of their
+directory. Each system has a module, which is imported when a job names one of its tables.
 
 ::
 
     postgresql://me@host/shop?table=sales      -> postgres
     sqlite:///shop.db?table=sales              -> sqlite
     duckdb:///shop.duckdb?table=sales          -> duckdb
+    iceberg://catalog/shop.sales               -> iceberg
+    delta:///lake/sales, delta+s3://b/sales    -> delta
+    lake/sales, s3://b/sales                   -> delta or iceberg, if such a table is there (`akrunner.io.lakehouse`)
 
 Rows are read from a table, or written to it in one transaction that is committed when the job has succeeded.
 
@@ -22,6 +25,7 @@ from typing import Any
 
 from akrunner.errors import AkrunnerError, SinkError, SourceError
 from akrunner.foreign import redacted
+from akrunner.io import lakehouse
 from akrunner.io.systems.base import System, TableSink, Url
 
 __all__ = ["System", "TableSink", "check_no_format", "check_output", "is_system", "names_table", "one_system", "system_of"]
@@ -32,6 +36,8 @@ _MODULES: Mapping[str, str] = {
     "postgres": "postgres",
     "sqlite": "sqlite",
     "duckdb": "duckdb",
+    "delta": "delta",
+    "iceberg": "iceberg",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 #: a URL without its slashes
@@ -45,8 +51,8 @@ _OTHERS = frozenset(
 
 
 def is_system(given: Any) -> bool:
-    """Whether it is the URL of one of these systems."""
-    return isinstance(given, (str, os.PathLike)) and _scheme(os.fspath(given)) in _MODULES
+    """Whether it is the URL of one of these systems, or the path or URL of a lakehouse table that is there."""
+    return isinstance(given, (str, os.PathLike)) and _module_of(os.fspath(given)) is not None
 
 
 def system_of(url: str) -> System:
@@ -55,8 +61,17 @@ def system_of(url: str) -> System:
     Args:
         url: a URL for which `is_system` is true.
     """
-    system: System = importlib.import_module(f"akrunner.io.systems.{_MODULES[_scheme(url)]}").SYSTEM
+    url = os.fspath(url)
+    system: System = importlib.import_module(f"akrunner.io.systems.{_module_of(url)}").SYSTEM
     return system
+
+
+def _module_of(given: str | bytes) -> str | None:
+    """Return the module of the system that keeps a table; None if there is none."""
+    scheme = _scheme(given)
+    if scheme.startswith("delta+"):
+        return "delta"
+    return _MODULES.get(scheme) or (lakehouse.system_at(given) if isinstance(given, str) else None)
 
 
 def names_table(url: str) -> bool:
@@ -65,7 +80,7 @@ def names_table(url: str) -> bool:
     Raises:
         ConfigError: it has an option twice.
     """
-    return "table" in Url.parse(url).options
+    return not system_of(url).queries or "table" in Url.parse(url).options
 
 
 def one_system(given: Any, form: str | None) -> str | None:
@@ -91,13 +106,21 @@ def one_system(given: Any, form: str | None) -> str | None:
         return None
     if len(urls) > 1:
         raise SourceError(
-            f"source: {redacted(os.fspath(found[0]))} is a table in a database, and there are {len(urls)} inputs; one table "
-            "of a database is one input: join them with UNION ALL in select= (--select), which the database runs where the "
-            "URL has no ?table="
+            f"source: {redacted(os.fspath(found[0]))} is a table in {_kept_in(found[0])}, and there are {len(urls)} inputs; one table "
+            f"of {_kept_in(found[0])} is one input"
+            + (
+                ": join them with UNION ALL in select= (--select), which the database runs where the URL has no ?table="
+                if system_of(found[0]).queries
+                else ""
+            )
         )
     if form is not None:
-        raise SourceError("input_format= (--input-format) is for files; the source is a table in a database")
+        raise SourceError(f"input_format= (--input-format) is for files; the source is a table in {_kept_in(found[0])}")
     return str(os.fspath(found[0]))
+
+
+def _kept_in(url: str) -> str:
+    return "a database" if system_of(url).queries else "a lakehouse"
 
 
 def _scheme(given: Any) -> str:
@@ -127,16 +150,16 @@ def _check_ours(given: Any, kind: type[AkrunnerError], parameter: str, instead: 
     # the notations of SQLAlchemy (mysql+pymysql://) and of JDBC (jdbc:mysql://)
     plain = text.removeprefix("jdbc:")
     base, _, driver = _scheme(plain).partition("+")
-    if base in _MODULES and (driver or plain != text):
+    if base in _MODULES and base != "delta" and (driver or plain != text):
         raise kind(f"{wrong}: write {base}://, {f'without +{driver}' if driver else 'without jdbc:'}")
     short = _SHORT.match(text)
     if short is not None and short[1].lower() in _MODULES and not os.path.exists(text):
         scheme = short[1].lower()
         # in the URL of a system in files, the path stands where a server's URL has the database
-        slashes = "///" if system_of(f"{scheme}://").in_files else "//"
+        slashes = "//" if scheme in ("postgresql", "postgres", "iceberg") else "///"
         raise kind(f"{wrong}: write {scheme}:{slashes}{redacted(short[2])}")
     if base in _OTHERS:
-        known = ", ".join(f"{scheme}://" for scheme in _MODULES)
+        known = ", ".join(f"{scheme}://" for scheme, module in _MODULES.items() if module not in ("delta", "iceberg"))
         raise kind(f"{wrong}: of databases akrunner opens {known}, no {base}; {instead}")
 
 
@@ -147,4 +170,4 @@ def check_no_format(path: str, form: str | None) -> None:
         SinkError: there is one.
     """
     if form is not None:
-        raise SinkError(f"output_format= (--output-format) is for files; {redacted(path)} is a table in a database")
+        raise SinkError(f"output_format= (--output-format) is for files; {redacted(path)} is a table in {_kept_in(path)}")

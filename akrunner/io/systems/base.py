@@ -27,10 +27,14 @@ class System(Protocol):
     other options.
 
     Attributes:
-        in_files: whether its tables are in a file on this machine.
+        queries: whether it runs SQL itself, so that a URL need not name a table.
     """
 
-    in_files: bool
+    queries: bool
+
+    def in_files(self, url: str) -> bool:
+        """Whether the URL's table is in files of this machine."""
+        ...
 
     def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
         """Return a table, or a query's result, as it is when it is read.

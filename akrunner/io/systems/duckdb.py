@@ -19,7 +19,10 @@ from akrunner.io.table import TableSource
 class _DuckDB:
     """DuckDB files as a `System`."""
 
-    in_files = True
+    queries = True
+
+    def in_files(self, url: str) -> bool:
+        return True
 
     def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
         place = Url.parse(url)

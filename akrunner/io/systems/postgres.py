@@ -50,7 +50,10 @@ _WAIT = 0.1
 class _Postgres:
     """PostgreSQL as a `System`."""
 
-    in_files = False
+    queries = True
+
+    def in_files(self, url: str) -> bool:
+        return False
 
     def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
         place = _Place(url)

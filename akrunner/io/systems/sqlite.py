@@ -40,7 +40,10 @@ _TYPES = {
 class _Sqlite:
     """SQLite as a `System`."""
 
-    in_files = True
+    queries = True
+
+    def in_files(self, url: str) -> bool:
+        return True
 
     def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
         place = Url.parse(url)

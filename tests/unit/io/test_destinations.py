@@ -83,3 +83,16 @@ def test_what_is_there_is_replaced_only_if_that_was_asked_for(tmp_path: Path) ->
         with pytest.raises(SinkError, match="exists; give overwrite=True"):
             place(path, False)
         place(path, True)
+
+
+def test_rows_are_not_written_beside_those_of_a_lakehouse_table(tmp_path: Path) -> None:
+    (tmp_path / "t" / "_delta_log").mkdir(parents=True)
+    day = tmp_path / "t" / "day=1"
+    day.mkdir()
+    (day / "part-0.parquet").touch()
+    for path in (tmp_path / "t" / "new", day):
+        with pytest.raises(SinkError, match="would be files within the Delta table"):
+            folder_destination(str(path), True)
+    with pytest.raises(SinkError, match="would be files within the Delta table"):
+        file_destination(str(day / "part-0.parquet"), True, lakes=True)
+    file_destination(str(tmp_path / "t" / "notes.csv"), False).abort()

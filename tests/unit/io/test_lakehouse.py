@@ -1,4 +1,4 @@
-"""Tables that are more than their files are never read as plain Parquet, and the error says how to read them."""
+"""Tables that are more than their files are never read as plain Parquet; which system reads them, and what the error says."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from akrunner.errors import SourceError
-from akrunner.io.lakehouse import refuse
+from akrunner.errors import SinkError, SourceError
+from akrunner.io.lakehouse import check_output, newest_metadata, refuse, system_at
 
 LOCAL = LocalFileSystem()
 
@@ -34,7 +34,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> MemoryFileSystem:
 @pytest.mark.parametrize(
     ("marker", "kind", "lines"),
     [
-        ("_delta_log", "Delta", ["pip install deltalake", "source = DeltaTable('{root}').to_pyarrow_dataset()"]),
+        ("_delta_log", "Delta", ["Give the table itself, as a whole: {root} (pip install 'akrunner[delta]')"]),
         (".hoodie", "Hudi", ["pip install hudi", "from_base_uri('{root}').build()"]),
     ],
 )
@@ -58,7 +58,8 @@ def test_the_newest_metadata_of_iceberg_is_named(table: Path) -> None:
         (metadata / name).touch()
     with pytest.raises(SourceError, match="belongs to the Iceberg table") as caught:
         refuse(LOCAL, "given", [str(table / "data")], True)
-    assert f"StaticTable.from_metadata('{metadata}/v2.metadata.json')" in str(caught.value)
+    assert f"Give the table itself, as a whole: {table} (pip install 'akrunner[iceberg]')" in str(caught.value)
+    assert newest_metadata(LOCAL, str(table)) == [f"{metadata}/v2.metadata.json"]
 
 
 def test_plain_directories_are_read(table: Path) -> None:
@@ -110,5 +111,74 @@ def test_the_newest_metadata_of_iceberg_is_that_of_the_largest_number(table: Pat
     (table / "metadata").mkdir()
     for name in (older, newer):
         (table / "metadata" / f"{name}.metadata.json").write_text("{}")
-    with pytest.raises(SourceError, match=f"{newer}.metadata.json"):
-        refuse(LOCAL, "given", [str(table)], True)
+    assert newest_metadata(LOCAL, str(table)) == [f"{table}/metadata/{newer}.metadata.json"]
+
+
+def test_several_files_of_metadata_with_the_same_number(table: Path) -> None:
+    (table / "metadata").mkdir()
+    for name in ("00001-a", "00002-a", "00002-b"):
+        (table / "metadata" / f"{name}.metadata.json").write_text("{}")
+    assert len(newest_metadata(LOCAL, str(table))) == 2 and newest_metadata(LOCAL, str(table / "metadata")) == []
+
+
+def test_which_system_reads_a_path(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert system_at(str(table)) is None
+    (table / "_delta_log").mkdir()
+    monkeypatch.setenv("HOME", str(table.parent))
+    for given in (f"{table}", f"{table}/", f"file://{table}", f"{table}?version=1", "~/t"):
+        assert system_at(given) == "delta"
+    for given in (
+        f"{table}/year=2026",
+        f"{table}/*",
+        "",
+        "a\0b",
+        f"zip::{table}",
+        "http://h/t",
+        "s3://b/t.parquet",
+        "s3://b/*",
+    ):
+        assert system_at(given) is None
+    other = table.parent / "i"
+    (other / "metadata").mkdir(parents=True)
+    (other / "metadata" / "v1.metadata.json").touch()
+    assert system_at(str(other)) == "iceberg"
+    (table.parent / "h" / ".hoodie").mkdir(parents=True)
+    assert system_at(str(table.parent / "h")) is None
+
+
+def test_which_system_reads_a_url(memory: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.makedirs("/b/t/_delta_log")
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda url: (memory, url.removeprefix("s3:/")))
+    assert system_at("s3://b/t/?version=3") == "delta" and system_at("s3://b/u") is None
+
+    def broken(url: str) -> None:
+        raise ImportError("s3fs")
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", broken)
+    assert system_at("s3://b/t") is None
+
+
+@pytest.mark.parametrize(
+    ("marker", "kind", "end"), [("_delta_log", "Delta", "to the table itself, or"), (".hoodie", "Hudi", "to another")]
+)
+@pytest.mark.parametrize("inside", [".", "year=2026", "year=2026/new/deep"])
+def test_files_are_not_written_into_a_table(table: Path, marker: str, kind: str, end: str, inside: str) -> None:
+    check_output(LOCAL, "given", str(table / inside), True)
+    (table / marker).mkdir()
+    with pytest.raises(SinkError, match=f"^output: given would be files within the {kind} table {table}, .*; write {end}"):
+        check_output(LOCAL, "given", str(table / inside), True)
+    check_output(LOCAL, "given", str(table.parent / "u"), True)
+
+
+def test_who_may_only_write_to_a_store_is_not_asked_what_is_around(
+    memory: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.pipe("/lake/t/_delta_log/0.json", b"{}")
+    with pytest.raises(SinkError, match="within the Delta table /lake/t"):
+        check_output(memory, "memory://lake/t/x", "/lake/t/x", False)
+
+    def refused(path: str) -> bool:
+        raise PermissionError(path)
+
+    monkeypatch.setattr(memory, "isdir", refused)
+    check_output(memory, "memory://lake/t/x", "/lake/t/x", False)

@@ -51,6 +51,12 @@ def test_a_directory_with_what_no_job_has_written_may_not(name: str) -> None:
         check_ours("out", ["/a/out/a.csv", f"/a/out/{name}"])
 
 
+@pytest.mark.parametrize("name", ["_delta_log/0.json", "deep/_delta_log/0.json", "metadata/v1.metadata.json"])
+def test_a_lakehouse_table_may_not(name: str) -> None:
+    with pytest.raises(SinkError, match="output: out holds a Delta or an Iceberg table, or a part of one, which no files can"):
+        check_ours("out", ["/a/out/a.parquet", f"/a/out/{name}"])
+
+
 def test_an_empty_directory_may_be_replaced() -> None:
     check_ours("out", [])
 

@@ -9,7 +9,18 @@ from akrunner.io import systems
 from akrunner.io.systems.base import Url, quoted
 
 
-@pytest.mark.parametrize("url", ["postgresql://h/d?table=t", "postgres://h/d", "SQLite:///f.db", "duckdb:////a/b.duckdb"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://h/d?table=t",
+        "postgres://h/d",
+        "SQLite:///f.db",
+        "duckdb:////a/b.duckdb",
+        "delta:///lake/t",
+        "delta+s3://b/t?version=3",
+        "iceberg://c/ns.t",
+    ],
+)
 def test_what_is_a_system(url: str) -> None:
     assert systems.is_system(url) and hasattr(systems.system_of(url), "open")
 
@@ -22,6 +33,19 @@ def test_what_is_none(given: object) -> None:
 def test_a_path_that_says_table_names_none() -> None:
     assert systems.names_table("sqlite:///f.db?table=t")
     assert not systems.names_table("postgresql://h/d?password_file=/my/table.txt")
+    assert systems.names_table("iceberg://c/ns.t") and systems.names_table("delta:///t?version=3")
+
+
+def test_which_tables_are_in_files_of_this_machine() -> None:
+    for url, here in {
+        "sqlite:///f.db": True,
+        "duckdb:///f.db": True,
+        "delta:///t": True,
+        "postgresql://h/d": False,
+        "delta+s3://b/t": False,
+        "iceberg://c/ns.t": False,
+    }.items():
+        assert systems.system_of(url).in_files(url) is here
 
 
 def test_one_table_is_one_input() -> None:
@@ -31,6 +55,12 @@ def test_one_table_is_one_input() -> None:
         systems.one_system(["sqlite:///f.db", "sqlite:///g.db"], None)
     with pytest.raises(SourceError, match="input_format= .* is for files"):
         systems.one_system("sqlite:///f.db", "csv")
+    with pytest.raises(
+        SourceError, match="is a table in a lakehouse, and there are 2 inputs; one table of a lakehouse is one input$"
+    ):
+        systems.one_system(["delta:///t", "a.csv"], None)
+    with pytest.raises(SourceError, match="the source is a table in a lakehouse"):
+        systems.one_system("iceberg://c/ns.t", "csv")
     with pytest.raises(SinkError, match="output_format= .* is for files"):
         systems.check_no_format("sqlite:///f.db?table=t", "csv")
 
@@ -60,6 +90,8 @@ def test_a_url_in_parts_shows_no_password() -> None:
         ("Snowflake://h/d", "no snowflake"),
         ("postgresql+psycopg2://h/d?table=t", r"write postgresql://, without \+psycopg2"),
         ("jdbc:postgresql://h/d?table=t", "write postgresql://, without jdbc:"),
+        ("delta:lake/t", "write delta:///lake/t"),
+        ("iceberg:c/ns.t", "write iceberg://c/ns.t"),
     ],
 )
 def test_another_database_is_not_taken_for_a_file_system(url: str, words: str) -> None:

@@ -1,0 +1,266 @@
+"""Delta tables, read and written by deltalake (delta-rs), which knows the log, deletion vectors and columns that were renamed.
+
+::
+
+    lake/sales, s3://bucket/sales           where there is a _delta_log
+    delta:///lake/sales, delta+s3://...     also where the first job is to make the table
+
+A table is read at one version, by one thread, so that its rows come in the same order each time. Rows are written as one new
+version, when the job has succeeded.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from akrunner.errors import SinkError, SourceError
+from akrunner.foreign import ours
+from akrunner.io.systems import lakes
+from akrunner.io.systems.base import TableSink, Url, quoted
+from akrunner.io.systems.database_file import path_of
+from akrunner.io.table import BATCH_ROWS, TableSource
+from akrunner.io.unfinished import came_meanwhile
+
+#: settings of DataFusion, which reads for deltalake
+_READING = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(BATCH_ROWS)}
+_WHAT = "Delta tables"
+
+
+class _Delta:
+    """Delta tables as a `System`."""
+
+    queries = False
+
+    def in_files(self, url: str) -> bool:
+        return "://" not in _place(Url.parse(url))
+
+    def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
+        place = Url.parse(url)
+        place.check(("version", "timestamp"))
+        lakes.library("deltalake", "delta", _WHAT)
+        with ours(SourceError, f"source: cannot read {place.shown}"):
+            table = _at_version(place)
+        return of_table(table, columns, place.shown)
+
+    def output(self, url: str, schema: pa.Schema, overwrite: bool) -> TableSink:
+        place = Url.parse(url)
+        place.check(lakes.OUT)
+        lakes.library("deltalake", "delta", _WHAT)
+        partition = lakes.partition_of(place)
+        with ours(SinkError, f"output: cannot write {place.shown}"):
+            table = _table(_place(place))
+        if table is None:
+            by = lakes.partition_by(place, partition)
+            columns = lakes.new_columns(schema, partition, by, place.shown, narrow=True)
+        else:
+            by = list(table.metadata().partition_columns)
+            lakes.check_partition(partition, by, place.shown)
+            if "partition_by" in place.options and lakes.partition_by(place, partition) != by:
+                raise SinkError(
+                    f"output: {place.shown}: the table is there, and is partitioned by {', '.join(by) or 'no column'}; leave out "
+                    "partition_by="
+                )
+            columns = _columns(table)
+            _check_writable(table, overwrite, place.shown)
+        lakes.check_rows(columns, schema, partition, place.shown)
+        return TableSink(place.shown, schema, lambda: _Writing(place, table, columns, by, partition, overwrite))
+
+
+SYSTEM = _Delta()
+
+
+def of_table(table: Any, columns: Sequence[str] | None, shown: str) -> TableSource:
+    """Return a deltalake.DeltaTable as a table, at the version at which it is.
+
+    Args:
+        columns: the only columns that are wanted, if it has them all; None: all.
+        shown: its name in errors.
+    Raises:
+        SourceError: deltalake cannot read it.
+    """
+    lakes.library("deltalake", "delta", _WHAT)
+    what = f"source: cannot read {shown}"
+    schema = _columns(table)
+    if columns is not None and set(columns) <= set(schema.names):
+        schema = pa.schema([schema.field(name) for name in columns])
+
+    def reader(end: str = "") -> pa.RecordBatchReader:
+        from deltalake import QueryBuilder
+
+        asked = (
+            QueryBuilder(_READING).register("t", table).execute(f"SELECT {', '.join(map(quoted, schema.names))} FROM t{end}")
+        )
+        return pa.RecordBatchReader.from_stream(asked)
+
+    with ours(SourceError, what):
+        # a feature that deltalake does not know is told now, before the job starts
+        reader(" LIMIT 0").read_all()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with ours(SourceError, what):
+            for batch in reader():
+                # DataFusion has types of its own for text
+                yield pa.RecordBatch.from_arrays(
+                    [one.cast(field.type) for one, field in zip(batch.columns, schema)], schema=schema
+                )
+
+    return TableSource(schema, batches, shown, replayable=True)
+
+
+def _place(place: Url) -> str:
+    """Return what deltalake calls the table: an absolute path, or a URL."""
+    base = place.base
+    scheme = base.partition("://")[0].lower() if "://" in base else ""
+    if scheme == "delta":
+        return path_of(place, "delta")
+    base = base[len("delta+") :] if scheme.startswith("delta+") else base
+    if "://" not in base or base.startswith("file://"):
+        return os.path.abspath(os.path.expanduser(re.sub(r"^file://(localhost)?", "", base)))
+    return re.sub(r"^gcs://", "gs://", base)
+
+
+def _options(uri: str) -> dict[str, str]:
+    """Return what deltalake must be told beside the variables that it reads itself."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    if not uri.startswith(("s3://", "s3a://")) or not endpoint:
+        return {}
+    return {"AWS_ENDPOINT_URL": endpoint, **({"AWS_ALLOW_HTTP": "true"} if endpoint.startswith("http://") else {})}
+
+
+def _table(uri: str, version: int | None = None) -> Any | None:
+    """Return the DeltaTable at a path or URL; None if there is none."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import TableNotFoundError
+
+    try:
+        if "://" not in uri and not os.path.isdir(os.path.join(uri, "_delta_log")):
+            return None
+        return DeltaTable(uri, version=version, storage_options=_options(uri) or None)
+    except TableNotFoundError as e:
+        if "scheme" in str(e):
+            raise
+        return None
+
+
+def _at_version(place: Url) -> Any:
+    """Return the DeltaTable that a URL names, at its `version=` or `timestamp=`.
+
+    Raises:
+        SourceError: there is none, or it has no such version.
+    """
+    version, moment = place.options.get("version"), place.options.get("timestamp")
+    if version is not None and moment is not None:
+        raise SourceError(f"source: {place.shown}: version= and timestamp= name two states of the table; give one")
+    if version is not None and not re.fullmatch(r"[0-9]{1,18}", version):
+        raise SourceError(f"source: {place.shown}: version= is a whole number, not {version!r}")
+    latest = _table(_place(place))
+    if latest is None:
+        raise SourceError(f"source: {place.shown}: there is no Delta table (a directory with _delta_log in it)")
+    if version is not None:
+        if int(version) > latest.version():
+            raise SourceError(f"source: {place.shown}: there is no version {version}; the newest is {latest.version()}")
+        latest.load_as_version(int(version))
+    if moment is not None:
+        _load_at(latest, moment, place.shown)
+    return latest
+
+
+def _load_at(table: Any, moment: str, shown: str) -> None:
+    """Go to the version that a table had at a moment.
+
+    Raises:
+        SourceError: it is no moment, or there was no table yet. (deltalake gives the first version for any moment before it.)
+    """
+    try:
+        # a + of a URL's query part is a space
+        at = datetime.datetime.fromisoformat(re.sub(r" (\d\d:?\d\d)$", r"+\1", moment) if "T" in moment else moment)
+    except ValueError:
+        raise SourceError(f"source: {shown}: timestamp= is a moment such as 2026-01-02T03:04:05Z, not {moment!r}") from None
+    at = at if at.tzinfo is not None else at.replace(tzinfo=datetime.UTC)
+    table.load_as_version(at)
+    made = next((one.get("timestamp") for one in table.history(1)), None)
+    if isinstance(made, int) and made > at.timestamp() * 1000:
+        first = datetime.datetime.fromtimestamp(made / 1000, datetime.UTC)
+        raise SourceError(
+            f"source: {shown}: the table's oldest version that is still there is of {first.isoformat(timespec='seconds')}, which is "
+            "behind timestamp="
+        )
+
+
+def _columns(table: Any) -> pa.Schema:
+    """Return the columns of a DeltaTable in types that Arrow has everywhere."""
+    return pa.schema([field.remove_metadata() for field in pa.schema(table.schema().to_arrow())])
+
+
+def _check_writable(table: Any, overwrite: bool, shown: str) -> None:
+    if overwrite and table.metadata().configuration.get("delta.appendOnly", "").lower() == "true":
+        raise SinkError(
+            f"output: {shown}: the table only takes more rows (delta.appendOnly); leave out overwrite= (--overwrite)"
+        )
+
+
+class _Writing(lakes.Waiting):
+    """Writes rows as one new version of a Delta table.
+
+    Args:
+        table: the DeltaTable as it was when the output was opened; None: there was none.
+    """
+
+    def __init__(
+        self,
+        place: Url,
+        table: Any | None,
+        columns: pa.Schema,
+        by: Sequence[str],
+        partition: Mapping[str, str | None],
+        overwrite: bool,
+    ) -> None:
+        super().__init__(columns, partition, place.shown)
+        self._uri = _place(place)
+        self._table, self._by, self._overwrite = table, list(by), overwrite
+
+    def commit(self) -> None:
+        from deltalake import CommitProperties, write_deltalake
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        rows = self._spool.reader()
+        try:
+            if self._table is None:
+                write_deltalake(
+                    self._uri, rows, mode="error", partition_by=self._by or None, storage_options=_options(self._uri) or None
+                )
+            elif not self._overwrite:
+                if self._spool.rows:
+                    write_deltalake(self._table, rows, mode="append")
+            elif self._partition:
+                # deltalake refuses this if another writer has added rows to the partition meanwhile
+                write_deltalake(self._table, rows, mode="overwrite", predicate=self._predicate())
+            else:
+                # a second try would silently replace also what another writer has added meanwhile
+                once = CommitProperties(max_commit_retries=0)
+                write_deltalake(self._table, rows, mode="overwrite", commit_properties=once)
+        except CommitFailedError as e:
+            raise lakes.conflict(self._shown, e) from None
+        except DeltaError as e:
+            if self._table is None and "already exists" in str(e):
+                raise came_meanwhile(self._shown) from None
+            raise
+
+    def _predicate(self) -> str:
+        """Return SQL that is true of the rows of the partition."""
+        told = []
+        for name, value in self._partition.items():
+            kind = self._columns.field(name).type
+            if value is None:
+                told.append(f"{quoted(name)} IS NULL")
+                continue
+            text = "'" + value.replace("'", "''") + "'"
+            number = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+            told.append(f"{quoted(name)} = {value if number else f'CAST({text} AS DATE)' if pa.types.is_date(kind) else text}")
+        return " AND ".join(told)

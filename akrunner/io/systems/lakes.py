@@ -1,0 +1,317 @@
+"""What the systems of lakehouse tables (Delta, Iceberg) share.
+
+A job's rows wait in a file of this machine until the job has succeeded, so that a job that fails writes nothing into the table's
+directory::
+
+    rows -> columns and types of the table -> Spool -> one new snapshot, at the commit
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from akrunner import leftovers
+from akrunner.arrays import decoded
+from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
+from akrunner.foreign import ours
+from akrunner.io.casts import asked
+from akrunner.io.partitions import NULL
+from akrunner.io.systems.base import Transaction, Url, check_columns
+from akrunner.wire.near import nearest
+
+#: the options of an output
+OUT = ("partition", "partition_by")
+
+
+#: the oldest versions that leave out every deleted row that they do not refuse, and notice other writers
+_OLDEST = {"deltalake": "1.6", "pyiceberg": "0.12"}
+
+
+def library(name: str, extra: str, what: str) -> None:
+    """Check that a library is installed, and not too old.
+
+    Args:
+        name: its name.
+        extra: the extra of akrunner that installs the library.
+        what: the tables that it reads and writes.
+    Raises:
+        ConfigError: it is not.
+    """
+    try:
+        version = str(importlib.import_module(name).__version__)
+    except ImportError as e:
+        raise ConfigError(
+            f"{what} are read and written by {name}, which is missing ({e}): pip install 'akrunner[{extra}]'"
+        ) from None
+    if _numbers(version) < _numbers(_OLDEST[name]):
+        raise ConfigError(
+            f"{what} are read and written by {name} {_OLDEST[name]} or later, and here is {version}, which may read deleted rows or "
+            f"overrule other writers: pip install --upgrade 'akrunner[{extra}]'"
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(one) for one in re.findall(r"\d+", version)[:2])
+
+
+def partition_of(place: Url) -> dict[str, str | None]:
+    """Return {column: value} of a URL's `partition=`, which is written as Hive names directories: `day=2026-01-02/hour=3`.
+
+    Raises:
+        ConfigError: it is written otherwise.
+    """
+    found: dict[str, str | None] = {}
+    for part in place.options["partition"].split("/") if "partition" in place.options else ():
+        name, mark, value = part.partition("=")
+        if not mark or not name or unquote(name) in found:
+            raise ConfigError(f"{place.shown}: write partition=COLUMN=VALUE, or partition=COLUMN=VALUE/COLUMN=VALUE")
+        found[unquote(name)] = None if value == NULL else unquote(value)
+    return found
+
+
+def partition_by(place: Url, partition: Mapping[str, Any]) -> list[str]:
+    """Return the columns by which a new table is partitioned: those of `partition_by=`, or else of `partition=`.
+
+    Raises:
+        ConfigError: `partition_by=` lacks a column of `partition=`.
+    """
+    if "partition_by" not in place.options:
+        return list(partition)
+    columns = [one.strip() for one in place.options["partition_by"].split(",") if one.strip()]
+    for name in partition:
+        if name not in columns:
+            raise ConfigError(f"{place.shown}: partition= names {name!r}, which is not in partition_by=")
+    return columns
+
+
+def check_partition(partition: Mapping[str, Any], columns: Sequence[str], shown: str) -> None:
+    """Check that a table is partitioned by the columns that `partition=` names.
+
+    Raises:
+        SinkError: it is not.
+    """
+    for name in partition:
+        if name not in columns:
+            raise SinkError(
+                f"output: {shown}: partition= names {name!r}, and the table is partitioned by "
+                f"{', '.join(columns) or 'no column'}{nearest(name, list(columns))}"
+            )
+
+
+def new_columns(rows: pa.Schema, partition: Mapping[str, str | None], by: Sequence[str], shown: str, narrow: bool) -> pa.Schema:
+    """Return the columns of a new table for a job's rows.
+
+    Args:
+        partition: the values of `partition=`; a column that the rows lack becomes text.
+        by: the columns by which it is partitioned.
+        narrow: whether the system has integers of 8 and 16 bits.
+    Raises:
+        SinkError: a column has a type that neither Delta nor Iceberg has, or a column of `by` is missing.
+    """
+    fields = [field.remove_metadata().with_type(_stored(field, field.type, shown, narrow)) for field in rows]
+    fields += [pa.field(name, pa.string()) for name in partition if name not in rows.names]
+    names = [field.name for field in fields]
+    # without columns the schema is not known yet
+    for name in by if rows.names else ():
+        if name not in names:
+            raise SinkError(
+                f"output: {shown}: partition_by= names {name!r}, and the rows have {', '.join(names)}{nearest(name, names)}"
+            )
+    return pa.schema(fields)
+
+
+def _stored(field: pa.Field, kind: pa.DataType, shown: str, narrow: bool) -> pa.DataType:
+    """Return the type in which a new table has a column.
+
+    Raises:
+        SinkError: there is none.
+    """
+    if pa.types.is_dictionary(kind):
+        return _stored(field, kind.value_type, shown, narrow)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(pa.field("element", _stored(field, kind.value_type, shown, narrow)))
+    if pa.types.is_struct(kind):
+        return pa.struct([one.with_type(_stored(field, one.type, shown, narrow)) for one in kind])
+    if kind in (pa.uint8(), pa.int8(), pa.int16(), pa.uint16()) and not (narrow and kind in (pa.int8(), pa.int16())):
+        return pa.int16() if narrow and kind == pa.uint8() else pa.int32()
+    if kind in (pa.uint32(), pa.uint64()):
+        return pa.int64()
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz is not None else None)
+    if pa.types.is_date(kind):
+        return pa.date32()
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view":
+        return pa.string()
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or str(kind) == "binary_view":
+        return pa.binary()
+    if pa.types.is_time(kind) and not narrow:
+        return pa.time64("us")
+    plain = pa.types.is_boolean(kind) or pa.types.is_signed_integer(kind) or pa.types.is_floating(kind)
+    if plain or pa.types.is_decimal128(kind) or pa.types.is_map(kind):
+        return kind
+    raise SinkError(
+        f"output: {shown}: column {field.name!r} is of type {kind}, for which such a table has none; write it as text or as a "
+        "number"
+    )
+
+
+def check_rows(table: pa.Schema, rows: pa.Schema, partition: Mapping[str, str | None], shown: str) -> None:
+    """Check, before a job starts, that a table takes its rows.
+
+    Args:
+        table: the table's columns; a column that may not be null is not nullable.
+    Raises:
+        SinkError: the rows have a column that the table lacks, or lack one that may not be null, or have one that cannot be
+            cast to the table's type; or a value of `partition=` does not fit its column.
+    """
+    check_columns(table, rows, shown)
+    for field in table:
+        if field.name in partition:
+            _constant(field, partition[field.name], 0, shown)
+        elif field.name not in rows.names:
+            # without columns the schema is not known yet
+            if not field.nullable and rows.names:
+                raise SinkError(f"output: {shown}: column {field.name!r} may not be null, and the rows do not have it")
+            continue
+        if field.name in rows.names:
+            given = rows.field(field.name).type
+            try:
+                decoded(pa.array([], given)).cast(field.type)
+            except pa.ArrowException:
+                raise SinkError(
+                    f"output: {shown}: column {field.name!r} is {field.type} there, and {given} in the rows, which cannot "
+                    "become that"
+                ) from None
+
+
+def _constant(field: pa.Field, value: str | None, rows: int, shown: str) -> pa.Array:
+    try:
+        return pa.repeat(pa.scalar(value, pa.string()).cast(field.type), rows)
+    except pa.ArrowException:
+        raise SinkError(f"output: {shown}: partition= gives {field.name!r} {value!r}, which is no {field.type}") from None
+
+
+def shaped(
+    batch: pa.RecordBatch, table: pa.Schema, partition: Mapping[str, str | None], first: int, shown: str
+) -> pa.RecordBatch:
+    """Return rows with a table's columns, in its order and types; columns that the rows lack are null.
+
+    Args:
+        partition: values of `partition=`, which columns of these names have in all rows.
+        first: the number of the batch's first row, for errors.
+    Raises:
+        WriteError: a value does not fit its column.
+    """
+    columns = []
+    for field in table:
+        if field.name in batch.schema.names:
+            try:
+                column = asked(decoded(batch.column(field.name)), field, first, f"output: {shown}")
+            except SourceError as e:
+                raise WriteError(str(e)) from None
+        else:
+            column = pa.nulls(batch.num_rows, field.type)
+        if field.name in partition:
+            wanted = _constant(field, partition[field.name], batch.num_rows, shown)
+            if field.name in batch.schema.names and not column.equals(wanted):
+                raise WriteError(
+                    f"output: {shown}: the rows have other values in {field.name!r} than partition= gives; leave the column "
+                    "out, or write to the whole table"
+                )
+            column = wanted
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=table)
+
+
+class Spool:
+    """Rows in a file of this machine, which is removed even if this process dies.
+
+    Attributes:
+        rows: how many there are.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.rows = 0
+        self._schema = schema
+        self._folder = leftovers.temp_folder("akrunner-rows-")
+        self._path = os.path.join(self._folder, "rows.arrows")
+        self._stream: Any = None
+        self._writer: Any = None
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Write rows to the file.
+
+        Raises:
+            WriteError: the disk is full.
+        """
+        with ours(WriteError, f"output: the rows wait in {self._folder} (TMPDIR) for the job's end", self._path):
+            if self._writer is None:
+                self._stream = pa.OSFile(self._path, "wb")
+                codec = "lz4" if pa.Codec.is_available("lz4") else None
+                options = pa.ipc.IpcWriteOptions(compression=codec)
+                self._writer = pa.ipc.new_stream(self._stream, self._schema, options=options)
+            self._writer.write_batch(batch)
+        self.rows += batch.num_rows
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return a reader of all rows; nothing may be appended any more."""
+        self._close()
+        return pa.RecordBatchReader.from_batches(self._schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        if self.rows:
+            with pa.OSFile(self._path, "rb") as file, pa.ipc.open_stream(file) as reader:
+                yield from reader
+
+    def _close(self) -> None:
+        writer, stream, self._writer, self._stream = self._writer, self._stream, None, None
+        if writer is not None:
+            with ours(WriteError, f"output: the rows wait in {self._folder} (TMPDIR) for the job's end", self._path):
+                writer.close()
+                stream.close()
+
+    def drop(self) -> None:
+        """Remove the file."""
+        with contextlib.suppress(WriteError):
+            self._close()
+        leftovers.drop(self._folder)
+
+
+class Waiting(Transaction):
+    """Keeps a job's rows in a `Spool` until they are committed.
+
+    Args:
+        table: the columns of the table.
+        partition: values of `partition=`.
+        shown: the table's name in errors.
+    """
+
+    def __init__(self, table: pa.Schema, partition: Mapping[str, str | None], shown: str) -> None:
+        self._columns, self._partition, self._shown = table, partition, shown
+        self._spool = Spool(table)
+
+    def append(self, rows: pa.Table) -> None:
+        for batch in rows.to_batches():
+            self._spool.append(shaped(batch, self._columns, self._partition, self._spool.rows, self._shown))
+
+    def close(self) -> None:
+        self._spool.drop()
+
+
+def conflict(shown: str, error: Exception) -> WriteError:
+    """Return the error for rows that were not committed because another writer has changed the table."""
+    words = (str(error).splitlines() or [""])[0]
+    return WriteError(
+        f"output: {shown}: another writer has changed the table while the job ran, so that nothing of the job was written; run it "
+        f"again ({type(error).__name__}: {words})"
+    )
