@@ -152,7 +152,7 @@ def _one_format(fs: fsspec.AbstractFileSystem, found: list[str], form: str | Non
             raise SourceError(f"source: {redacted(path)} is a database: {database}")
         raise SourceError(
             f"source: {redacted(path)} does not say its format ({formats.known_endings(path)}); give input_format= "
-            "(--input-format)"
+            f"(--input-format), which may also be {', '.join(one.name for one in formats.FOLDERS)}: a folder of such files"
         )
     return only
 

@@ -14,7 +14,10 @@ from akrunner.io.formats import folders
 def test_they_are_known_as_inputs_alone(form: str) -> None:
     assert formats.is_folder(form) and form in formats.names(read=True) and form not in formats.names()
     assert formats.check_format(form, "input_format") == form
-    with pytest.raises(SinkError, match=f"output_format='{form}': known formats are csv, parquet, jsonl, arrow, tfrecord$"):
+    with pytest.raises(
+        SinkError,
+        match=f"output_format='{form}': known formats are csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy, npz$",
+    ):
         formats.check_format(form, "output_format", SinkError)
     with pytest.raises(SinkError, match=f"{form} files are read, and not written"):
         formats.named(form).check(pa.schema([]))
