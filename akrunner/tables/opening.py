@@ -42,6 +42,8 @@ def open_source(
         # most jobs read no folder, and need not wait for the import of what reads one
         from akrunner.folders.tables import SCHEMAS, open_folder
 
+        # a database has no format
+        systems.one_system(source, input_format)
         wanted = [field.name for field in input_schema] if input_schema is not None and select is None else only
         with ours(SourceError, "source: it cannot be read"):
             read = columns_read(select, SCHEMAS[str(input_format)]) if select is not None else None
