@@ -14,10 +14,11 @@ from rich.console import Console
 from rich.text import Text
 
 import akrunner
+from akrunner.checks import counted
 from akrunner.cli import given, signals
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
-from akrunner.folders.words import counted, printable, quoted
+from akrunner.folders.words import printable, quoted
 from akrunner.packing.result import size_in_words
 
 if TYPE_CHECKING:

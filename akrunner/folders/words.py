@@ -1,4 +1,4 @@
-"""Counts and paths in the words of messages."""
+"""Paths in the words of messages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,3 @@ def printable(text: str) -> str:
 def quoted(path: str) -> str:
     """Return a path in one line, as `printable` does; in quotes if it has blanks at an end, which would not be visible."""
     return repr(path) if path != path.strip() else printable(path)
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun, such as "1 file", "2,000 files"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -257,7 +257,8 @@ def _not_there(fs: fsspec.AbstractFileSystem, path: str, name: str) -> SourceErr
     folder = posixpath.dirname(path)
     web = "http" in protocols(fs)
     beside = [posixpath.basename(p) for p in fs.ls(folder, detail=False)] if not web and fs.isdir(folder) else []
-    return SourceError(f"source: there is no file {redacted(name)}{nearest(posixpath.basename(path), beside, ALIKE)}")
+    near = nearest(posixpath.basename(path), beside, ALIKE, before=redacted(name[: name.rfind("/") + 1]))
+    return SourceError(f"source: there is no file {redacted(name)}{near}")
 
 
 def _beneath(base: str) -> list[str]:

@@ -71,10 +71,10 @@ OPTIONS = (
         "project",
         "str | None",
         INPUT,
-        "project of the names in `tables` and `output_tables` that are without one.",
+        "project of the names in `tables` and `output_tables` that name none.",
         verbs=("run", "pai"),
         rows=True,
-        instead={"pai": "of tables that are named without one; None: AKRUNNER_PROJECT."},
+        instead={"pai": "project of tables whose names have none; None: AKRUNNER_PROJECT."},
         help="Project of --tables and --output-tables without one. Default: $AKRUNNER_PROJECT.",
         helps={"pai": "Project of tables named without one. Default: $AKRUNNER_PROJECT."},
         often=("pai",),
@@ -89,7 +89,7 @@ OPTIONS = (
         needs=_OF_A_TABLE,
         often=("run", "train", "stream", "predict"),
         rows=True,
-        instead={"pack": "of tables, as in `run`."},
+        instead={"pack": "for tables, as in `run`."},
     ),
     Option(
         "columns",
@@ -152,8 +152,8 @@ OPTIONS = (
         "split_by",
         "str | None",
         INPUT,
-        "a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same split, "
-        "in every table. None: the row's number says it.",
+        "the column whose value decides the split (it must go to the tasks): rows with the same value are in the same "
+        "split, in every table. None: the row's number decides.",
         verbs=(*BATCH, "pack"),
         help="Column whose value says the split, so that rows with the same one stay together. Default: the row's number.",
         needs=_OF_A_SPLIT,
@@ -174,7 +174,7 @@ OPTIONS = (
         "split_seed",
         "int",
         INPUT,
-        "another number splits otherwise; the same one always alike.",
+        "with another number, rows are split differently; the same number always gives the same splits.",
         0,
         verbs=BATCH,
         help="Another number splits otherwise.",
@@ -192,7 +192,7 @@ OPTIONS = (
             "LocalPredictor": 'columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the '
             "signature, named "
             "as it.",
-            "pack": "of tables, as in `run`.",
+            "pack": "for tables, as in `run`.",
         },
         types={"pack": "str | Schema | None"},
         help="Columns to read and their types; needed for TFRecord.",
@@ -203,7 +203,7 @@ OPTIONS = (
         "input_format",
         "str | None",
         INPUT,
-        'format of the source, where names do not tell. Of a directory of many small files: "images", a row for each (path, '
+        'format of the source, if file names do not show it. Of a directory of many small files: "images", a row for each (path, '
         'label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line (path, '
         "line, text), or several files of lines side by side, a column for each.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
@@ -211,7 +211,7 @@ OPTIONS = (
         "directory of such files.",
         needs=_OF_A_TABLE,
         rows=True,
-        instead={"pack": "of tables, as in `run`."},
+        instead={"pack": "for tables, as in `run`."},
     ),
     Option(
         "follow",
@@ -229,7 +229,7 @@ OPTIONS = (
         "flush_seconds",
         "float",
         INPUT,
-        "the longest, in seconds, a row waits for others to be sent with, on its way in and out together.",
+        "how many seconds a row waits at most for others to be sent with it, on its way in and out together.",
         0.02,
         verbs=("stream", "predict_stream"),
         help="The longest a row waits for others to be sent with.",
@@ -301,7 +301,7 @@ OPTIONS = (
         "output_format",
         "str | None",
         OUTPUT,
-        'of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.',
+        'format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.',
         verbs=("run", "predict"),
         help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where the name of --output does not tell; csv.gz: "
         "compressed.",
@@ -319,9 +319,9 @@ OPTIONS = (
         helps={
             "train": "Replace an existing --model-out.",
             "stream": "Replace an existing --output.",
-            "pack": "Pack everything anew; what is there counts until that is done.",
+            "pack": "Pack everything anew; the old output stays valid until that is done.",
         },
-        instead={"pack": "pack everything anew; what is there counts until that is done."},
+        instead={"pack": "pack everything anew; the old output stays valid until that is done."},
         needs={**dict.fromkeys(("run", "stream", "predict"), ("output",)), "train": ("model_out",)},
         commands=("stream",),
         often=True,

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, texts_of
-from akrunner.checks import holds_no_files, is_within
+from akrunner.checks import counted, holds_no_files, is_within
 from akrunner.errors import ConfigError, ReadError
 from akrunner.folders.gathered import MTIME, NAME, SIZE, numbers, released, text_of, truths
 from akrunner.folders.pool import is_url
-from akrunner.folders.words import counted, quoted
+from akrunner.folders.words import quoted
 from akrunner.foreign import redacted
 from akrunner.options import named
 from akrunner.packing import copies, files, folders, leftout

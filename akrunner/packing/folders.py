@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from akrunner.arrays import array_of, octets_of
+from akrunner.checks import counted
 from akrunner.errors import SourceError
 from akrunner.folders import images
 from akrunner.folders.gathered import NAME, text_of
@@ -25,7 +26,7 @@ from akrunner.folders.listing import (
     splits_among,
     start_of,
 )
-from akrunner.folders.words import counted, quoted
+from akrunner.folders.words import quoted
 from akrunner.foreign import redacted
 from akrunner.io.formats import BUILT_IN
 from akrunner.packing.index import CLASS, Index

@@ -15,13 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from akrunner.checks import check_choice, check_names, check_path, check_text, is_within
+from akrunner.checks import check_choice, check_names, check_path, check_text, counted, is_within
 from akrunner.codec import read_examples
 from akrunner.errors import ConfigError, SourceError
 from akrunner.folders import images, listing, texts
 from akrunner.folders.gathered import Gathered
 from akrunner.folders.pool import is_url
-from akrunner.folders.words import counted
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, packed, partitions, readers
 from akrunner.io.packed import DESCRIPTION

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, octets_of
+from akrunner.checks import counted
 from akrunner.errors import ReadError
 from akrunner.folders.gathered import MTIME, NAME, numbers, truths
-from akrunner.folders.words import counted, printable, quoted
+from akrunner.folders.words import printable, quoted
 from akrunner.foreign import redacted
 from akrunner.packing import copies
 from akrunner.packing.index import ROW, TEXT, Index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from akrunner.folders.words import counted
+from akrunner.checks import counted
 
 
 @dataclass(frozen=True)

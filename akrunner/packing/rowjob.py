@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from akrunner.arrays import array_of, octets_of
+from akrunner.checks import counted
 from akrunner.errors import ReadError, SourceError
 from akrunner.folders.gathered import MTIME, NAME, SIZE
-from akrunner.folders.words import counted
 from akrunner.foreign import shortage
 from akrunner.io.table import TableSource
 from akrunner.packing import sealed

@@ -74,26 +74,26 @@ def predict(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell. Of a directory of many small files: "images", a row for each
-            (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line
-            (path, line, text), or several files of lines side by side, a column for each.
+        input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
+            each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
+            line (path, line, text), or several files of lines side by side, a column for each.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
-        output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -101,11 +101,11 @@ def predict(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        observer: is told the progress.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
+        observer: an object that is told of the job's progress.
     Returns:
         the result.
     Raises:
@@ -206,26 +206,26 @@ def plan_predict(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell. Of a directory of many small files: "images", a row for each
-            (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line
-            (path, line, text), or several files of lines side by side, a column for each.
+        input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
+            each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
+            line (path, line, text), or several files of lines side by side, a column for each.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
-        output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -233,10 +233,10 @@ def plan_predict(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
     Returns:
         the plan; printed, it shows which columns feed which inputs of the model, what becomes of its outputs, and every task.
     Raises:
@@ -334,7 +334,7 @@ def predict_stream(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         watch: where new models come while the stream runs: a model that is replaced (a directory, a zip, an .ak file), a directory
             that gets more of them, or a model stream of Alink's. The newest is loaded beside the one in use, and predicts the rows
             that come after that. One that does not fit or cannot be loaded is not taken, with a warning.
@@ -343,18 +343,18 @@ def predict_stream(
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell. Of a directory of many small files: "images", a row for each
-            (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line
-            (path, line, text), or several files of lines side by side, a column for each.
+        input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
+            each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
+            line (path, line, text), or several files of lines side by side, a column for each.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
-        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
+        flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -362,11 +362,11 @@ def predict_stream(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        observer: is told the progress.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
+        observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
     Raises:

@@ -1,4 +1,4 @@
-"""The words in which a run of `pack` tells its result: counts, sizes, and paths in one line."""
+"""The words in which a run of `pack` tells its result: sizes, and paths in one line."""
 
 from __future__ import annotations
 
