@@ -11,10 +11,12 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError, WriteError
 from akrunner.foreign import ours, underway
+from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.sinks import FirstBatchSink, MemorySink
 from akrunner.model import Model, check_target, new_folder, remove_checkpoints
 from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import Prepared, prepare
+from akrunner.prepare.layouts import layout_of
 from akrunner.running.engines import check_observer
 from akrunner.running.inputs import lines_source, table_of
 from akrunner.running.outputs import run_into
@@ -26,7 +28,8 @@ from akrunner.tables.opening import OutputSink, sink_to
 def run_batch(given: Arguments, observer: Observer | None) -> Result:
     """Run a batch job, as `akrunner.run` says. Raises: the exceptions of `akrunner.run`."""
     given, engine = _with_engine(given, observer)
-    return _run(prepare("batch", given), engine, observer, given.output, given.output_format, given.overwrite)
+    prepared = prepare("batch", given)
+    return _run(prepared, engine, observer, given.output, given.output_format, given.overwrite, layout_of(given))
 
 
 def run_train(
@@ -99,6 +102,7 @@ def _run(
     output: PathLike | None,
     output_format: str | None,
     overwrite: bool,
+    layout: Layout = PLAIN,
 ) -> Result:
     """Run a prepared job, and keep its rows in memory or write them to `output`."""
     job, schema = prepared.job, prepared.job.output_schema
@@ -109,9 +113,11 @@ def _run(
     path = os.fspath(output)
     sink: OutputSink | FirstBatchSink
     if schema is not None:
-        sink = sink_to(path, schema.arrow, codec.write_examples, output_format, overwrite)
+        sink = sink_to(path, schema.arrow, codec.write_examples, output_format, overwrite, layout)
     else:
         # the output is no table by name: `prepare` makes sure that such an output has an output schema
-        sink = FirstBatchSink(path, lambda columns: sink_to(path, columns, codec.write_examples, output_format, overwrite))
+        sink = FirstBatchSink(
+            path, lambda columns: sink_to(path, columns, codec.write_examples, output_format, overwrite, layout)
+        )
     outcome = run_into(sink, lambda: engine.run(job, prepared.table, sink, observer))
     return Result(None, None if outcome.only_asked else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)

@@ -45,6 +45,13 @@ def run(
     output: PathLike | None = None,
     output_format: str | None = None,
     overwrite: bool = False,
+    partition_by: SequenceNotStr[str] | None = None,
+    sort_by: SequenceNotStr[str] | None = None,
+    max_rows_per_file: int | None = None,
+    max_bytes_per_file: int | str | None = None,
+    output_compression: str | None = None,
+    append: bool = False,
+    manifest: bool = False,
     num_workers: int | None = None,
     num_ps: int | None = None,
     parallelism: int | None = None,
@@ -121,6 +128,16 @@ def run(
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
+        partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
+            `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
+        sort_by: columns by which all rows are sorted, `["user", "time desc"]`, nulls last; within their directories, with
+            `partition_by`. The rows are kept on the disk until the last one is there (TMPDIR). None: they stay as tasks write them.
+        max_rows_per_file: the most rows of a file in a directory; the next file has the next ones. None: no limit.
+        max_bytes_per_file: the size that a file in a directory stays below, about, in bytes or as "128MB". None: no limit.
+        output_compression: codec of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none";
+            with a level as in "zstd:3". None: Parquet has snappy, Arrow none.
+        append: put new files beside those that are in the directory `output`, all at once when the job has succeeded.
+        manifest: write `_SUCCESS` into the directory `output`, last: JSON with its files, their rows and bytes, and the columns.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         num_ps: parameter servers; None: 0.
         parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
@@ -188,6 +205,13 @@ def run(
             output=output,
             output_format=output_format,
             overwrite=overwrite,
+            partition_by=partition_by,
+            sort_by=sort_by,
+            max_rows_per_file=max_rows_per_file,
+            max_bytes_per_file=max_bytes_per_file,
+            output_compression=output_compression,
+            append=append,
+            manifest=manifest,
             num_workers=num_workers,
             num_ps=num_ps,
             parallelism=parallelism,
@@ -610,6 +634,13 @@ def plan(
     output: PathLike | None = None,
     output_format: str | None = None,
     overwrite: bool = False,
+    partition_by: SequenceNotStr[str] | None = None,
+    sort_by: SequenceNotStr[str] | None = None,
+    max_rows_per_file: int | None = None,
+    max_bytes_per_file: int | str | None = None,
+    output_compression: str | None = None,
+    append: bool = False,
+    manifest: bool = False,
     num_workers: int | None = None,
     num_ps: int | None = None,
     parallelism: int | None = None,
@@ -694,6 +725,16 @@ def plan(
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
+        partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
+            `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
+        sort_by: columns by which all rows are sorted, `["user", "time desc"]`, nulls last; within their directories, with
+            `partition_by`. The rows are kept on the disk until the last one is there (TMPDIR). None: they stay as tasks write them.
+        max_rows_per_file: the most rows of a file in a directory; the next file has the next ones. None: no limit.
+        max_bytes_per_file: the size that a file in a directory stays below, about, in bytes or as "128MB". None: no limit.
+        output_compression: codec of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none";
+            with a level as in "zstd:3". None: Parquet has snappy, Arrow none.
+        append: put new files beside those that are in the directory `output`, all at once when the job has succeeded.
+        manifest: write `_SUCCESS` into the directory `output`, last: JSON with its files, their rows and bytes, and the columns.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         num_ps: parameter servers; None: 0.
         parallelism: workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter
@@ -761,6 +802,13 @@ def plan(
             output=output,
             output_format=output_format,
             overwrite=overwrite,
+            partition_by=partition_by,
+            sort_by=sort_by,
+            max_rows_per_file=max_rows_per_file,
+            max_bytes_per_file=max_bytes_per_file,
+            output_compression=output_compression,
+            append=append,
+            manifest=manifest,
             num_workers=num_workers,
             num_ps=num_ps,
             parallelism=parallelism,

@@ -32,6 +32,16 @@ _TYPES: Mapping[str, Any] = {
 }
 #: a key in a command's values: the options that the user gave for this job, and not by the environment
 _SAID = "(said)"
+#: options about how the files of an output are written
+_OF_FILES = (
+    "partition_by",
+    "sort_by",
+    "max_rows_per_file",
+    "max_bytes_per_file",
+    "output_compression",
+    "append",
+    "manifest",
+)
 _NAMES, _TEXTS = "SequenceNotStr[str] | None", "Mapping[str, str] | None"
 
 
@@ -113,6 +123,12 @@ def _check_meant(ctx: typer.Context, words: Mapping[str, Any], said: Sequence[st
     """Check that each option of the command line or the job file means something. Raises: ConfigError: one means nothing."""
     if "overwrite" in said and words["overwrite"] and _is_stdout(words):
         raise akrunner.ConfigError(f"--overwrite replaces a file, and --output {words['output']} is stdout; leave it out")
+    laid_out = next((one for one in _OF_FILES if one in said and is_given(words[one])), None)
+    if laid_out is not None and _is_stdout(words):
+        raise akrunner.ConfigError(
+            f"{named(laid_out).words[0]} is for files, and --output {words['output']} is stdout; leave it out, or name a file or "
+            "DIR/"
+        )
     wrong = meaningless(name, {one: words[one] for one in said}, words, of_command(name))
     if wrong is not None:
         raise akrunner.ConfigError(_by_variables(ctx, wrong, name))

@@ -1,4 +1,5 @@
-"""Rows as lines on stdout: with `--output -` all rows of a job that has succeeded, and the rows of a stream as they come."""
+"""Rows on stdout: with `--output -` all rows of a job that has succeeded, as lines or as a stream of Arrow; and the rows of a
+stream as they come, as lines."""
 
 from __future__ import annotations
 
@@ -13,10 +14,12 @@ import akrunner
 from akrunner.cli.guarded import silence_stdout
 from akrunner.foreign import redacted
 from akrunner.io import formats
-from akrunner.io.sinks import LineWriter, format_shown
+from akrunner.io.sinks import ArrowStream, LineWriter, format_shown
 from akrunner.running.outputs import check_lines
 
 STDOUT = "-"
+#: the format of whole tables on stdout that is none of lines
+_ARROW = "arrow"
 #: other names of stdout
 _NAMES = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 #: the beginnings of names of open file descriptors
@@ -45,7 +48,7 @@ def is_stdout(output: str | None) -> bool:
 
 
 def form_of(output: str | None, form: str | None, as_json: bool, schema: str | None) -> str | None:
-    """Return the format of lines in which rows go to stdout, None if they do not go there.
+    """Return the format in which all rows of a job go to stdout: one of lines, or arrow; None if they do not go there.
 
     Args: output: the value of --output; form: the value of --output-format; as_json: whether --json is given; schema: the
         schema of the rows, None if it is not known yet.
@@ -55,12 +58,16 @@ def form_of(output: str | None, form: str | None, as_json: bool, schema: str | N
         return None
     if as_json:
         raise akrunner.ConfigError(f"--json: with --output {output} the rows go to stdout themselves; name a file for them")
-    chosen = formats.lines_named(form or formats.LINES[0].name)
-    if chosen is None:
-        known = " or ".join(one.name for one in formats.LINES)
-        raise akrunner.ConfigError(f"--output-format {form}: stdout takes {known}; name a file with --output")
-    check_lines(chosen.name, schema)
-    return chosen.name
+    chosen = form or formats.LINES[0].name
+    if chosen != _ARROW and formats.lines_named(chosen) is None:
+        known = ", ".join(one.name for one in formats.LINES)
+        raise akrunner.ConfigError(f"--output-format {form}: stdout takes {known} or {_ARROW}; name a file with --output")
+    if chosen == _ARROW and sys.stdout is not None and sys.stdout.isatty():
+        raise akrunner.ConfigError(
+            f"--output-format {_ARROW}: stdout is a terminal, which cannot show it; redirect it, or leave the option out for lines"
+        )
+    check_lines(chosen, schema)
+    return chosen
 
 
 def planned_form(path: str | None) -> str:
@@ -75,11 +82,12 @@ def check_not_stdout(output: str | None) -> None:
 
 
 def write(batches: Iterable[pa.RecordBatch], form: str, schema: pa.Schema | None) -> None:
-    """Write rows to stdout as they come. Args: schema: the schema of the rows, None for the schema of the first batch.
+    """Write rows to stdout as they come. Args: form: as `form_of` returns it; schema: the schema of the rows, None if there are
+        none.
 
     Raises: WriteError: stdout cannot be written.
     """
-    writer = LineWriter(sys.stdout.buffer, form, schema)
+    writer = (ArrowStream if form == _ARROW else LineWriter)(sys.stdout.buffer, form, schema)
     try:
         for batch in batches:
             writer.write(batch)

@@ -245,7 +245,8 @@ def get(
     ),
     output_format: str | None = typer.Option(
         None,
-        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell; of -: jsonl or csv. Default of -: jsonl.",
+        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell; of -: jsonl, csv or arrow. "
+        "Default of -: jsonl.",
     ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing file."),
     project: str | None = PROJECT,

@@ -27,6 +27,7 @@ from akrunner.model import check_target
 from akrunner.options import carried, meaningless, misfit, of_verb
 from akrunner.prepare.arguments import Arguments
 from akrunner.prepare.job import prepare
+from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.schemas import schema_of
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
@@ -159,13 +160,21 @@ def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options:
         raise ConfigError(_NO_OUTPUT)
     known = carried("run" if mode == "batch" else mode)
     given = {name: value for name, value in options.items() if name in known}
-    job = prepare(mode, Arguments(script=script, source=source, engine=engine, **given)).job
+    arguments = Arguments(script=script, source=source, engine=engine, **given)
+    job = prepare(mode, arguments).job
     output, form = options.get("output"), options.get("output_format")
     if mode == "batch" and output is None and writes_output(read_script(job.script)) is not None:
         raise ConfigError(_NO_OUTPUT)
     if output is not None and job.output_schema is not None:
         # this only checks; the host writes
-        sink_to(os.fspath(output), job.output_schema.arrow, codec.write_examples, form, bool(options.get("overwrite")))
+        sink_to(
+            os.fspath(output),
+            job.output_schema.arrow,
+            codec.write_examples,
+            form,
+            bool(options.get("overwrite")),
+            layout_of(arguments),
+        )
     lay_out(job.script, os.path.join(folder, "work"))
     return job
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.foreign import redacted
-from akrunner.io.writers import Gate, Writer
+from akrunner.io.writers import Gate, Writer, flush
 
 #: how many bytes of an xz file are read at a time
 _CHUNK = 1 << 16
@@ -301,6 +301,10 @@ class Packed:
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._writer.write(batch)
+
+    def flush(self) -> None:
+        """Write the rows that the format's writer holds; as `Gathered.flush`."""
+        flush(self._writer)
 
     def close(self) -> None:
         """Write the end of the rows and of the archive, also if the first fails."""

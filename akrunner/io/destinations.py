@@ -4,6 +4,8 @@
 
     local file       .NAME.*.partial beside it       -> fsync, one rename
     local directory  .NAME.*.partial/ beside it      -> one rename, or a swap with the old one
+    files added      as a directory                  -> the old files are linked beside the new ones, then one swap; on stores
+                                                        each new file is completed or moved
     s3, gs           an upload, still invisible      -> completed; of a directory, each of its files; then the old ones go
     other stores     .NAME.*.partial on the store    -> moved file by file; then the old ones go
     pipe, device     is written directly
@@ -26,6 +28,7 @@ from akrunner.errors import SinkError
 from akrunner.foreign import ours
 from akrunner.io import lakehouse
 from akrunner.io.local_destinations import LocalFile, LocalFolder, Straight, is_special
+from akrunner.io.manifests import Seal
 from akrunner.io.paths import is_local
 from akrunner.io.stores import Moved, MovedFolder, Upload, UploadFolder, uploads
 
@@ -55,15 +58,23 @@ class FolderDestination(Destination, Protocol):
 
     Attributes:
         partial: where the files are until `commit`; if that is a local directory, `at` is the same.
+        most: how many files may be open at once.
+        adds: whether there are files already to which those that are written are added.
     """
 
     partial: str
+    most: int
+    adds: bool
 
     def make(self) -> None: ...
 
     def open(self, name: str) -> IO[bytes]: ...
 
+    def finish(self, name: str) -> None: ...
+
     def empty(self) -> bool: ...
+
+    def commit(self, seal: Seal | None = None) -> None: ...
 
 
 def file_destination(path: str, overwrite: bool, lakes: bool = False) -> FileDestination:
@@ -85,9 +96,12 @@ def file_destination(path: str, overwrite: bool, lakes: bool = False) -> FileDes
         return Upload(fs, target, path, overwrite) if uploads(fs) else Moved(fs, target, path, overwrite)
 
 
-def folder_destination(path: str, overwrite: bool) -> FolderDestination:
+def folder_destination(path: str, overwrite: bool, append: bool = False) -> FolderDestination:
     """Return the destination of a directory of files.
 
+    Args:
+        overwrite: whether the files take the place of those that are there.
+        append: whether they are added to those that are there.
     Raises:
         SinkError: the directory may not be written there.
     """
@@ -95,8 +109,9 @@ def folder_destination(path: str, overwrite: bool) -> FolderDestination:
         fs, target = _file_system(path)
         lakehouse.check_output(fs, path, target, is_local(fs))
         if is_local(fs):
-            return LocalFolder(target, path, overwrite)
-        return UploadFolder(fs, target, path, overwrite) if uploads(fs) else MovedFolder(fs, target, path, overwrite)
+            return LocalFolder(target, path, overwrite, append)
+        made = UploadFolder if uploads(fs) else MovedFolder
+        return made(fs, target, path, overwrite, append)
 
 
 def _file_system(path: str) -> tuple[Any, str]:

@@ -1,17 +1,30 @@
-"""Columns whose values are written in the names of directories, as Hive does: `t/year=2026/month=11/x.parquet`."""
+"""Columns whose values are written in the names of directories, as Hive does: `t/year=2026/month=11/x.parquet`.
+
+::
+
+    directories -> columns    `columns`, `added`: the values of a file's directories become columns of its rows
+    columns -> directories    `divided`: the rows of a batch, for each directory those that belong in it
+"""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 
-from akrunner.errors import SourceError
+from akrunner.arrays import array_of, numbers_of
+from akrunner.errors import SourceError, WriteError
 
 #: the value of a directory that stands for a null
 NULL = "__HIVE_DEFAULT_PARTITION__"
+#: what Hive and Spark write as %XX in the name of a directory
+_ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]")
+#: the most bytes in the name of a directory
+_NAME_BYTES = 255
 
 
 def values_of(path: str, base: str) -> dict[str, str]:
@@ -73,3 +86,63 @@ def added(
             yield pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=pa.schema(fields))
 
     return schema, more()
+
+
+def divided(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield (directory, its rows without the columns of `names`) for each combination of values of a batch, in the order in
+    which they first come. Rows keep their order.
+
+    Args:
+        names: the columns whose values become names of directories, outermost first; of types that Arrow can write as text.
+    Raises:
+        WriteError: no directory can have the name of a value.
+    """
+    if not batch.num_rows:
+        return
+    codes = np.zeros(batch.num_rows, np.int64)
+    labels = []
+    for name in names:
+        encoded = batch.column(name).cast(pa.string()).dictionary_encode()
+        places = numbers_of(encoded.indices.cast(pa.int64()).fill_null(-1)).astype(np.int64) + 1
+        # the codes are made small again each time, as otherwise many columns would make them larger than 64 bits
+        codes = np.unique(codes * (len(encoded.dictionary) + 1) + places, return_inverse=True)[1]
+        labels.append((places, [None, *encoded.dictionary.to_pylist()]))
+    rest = batch.drop_columns(list(names))
+    _, firsts, counts = np.unique(codes, return_index=True, return_counts=True)
+    order = np.argsort(codes, kind="stable")
+    starts = np.cumsum(counts) - counts
+    for group in np.argsort(firsts):
+        values = [known[places[firsts[group]]] for places, known in labels]
+        # each has rows of its own, as a slice would keep the whole batch in memory until its file takes the rows
+        own = rest if len(firsts) == 1 else rest.take(array_of(order[starts[group] : starts[group] + counts[group]]))
+        yield directory(names, values), own
+
+
+def directory(names: Sequence[str], values: Sequence[str | None]) -> str:
+    """Return the path of the directory for values of columns, "day=2026-11-26/hour=7".
+
+    Args:
+        values: the values as text; None: a null.
+    Raises:
+        WriteError: no directory can have such a name.
+    """
+    return "/".join(_directory(name, value) for name, value in zip(names, values))
+
+
+def _directory(name: str, value: str | None) -> str:
+    if value == "" or value == NULL:
+        raise WriteError(
+            f"partition_by= (--partition-by): column {name!r} has the text {value!r}, and the name of its directory would be read "
+            "as a null; write a null, or another text"
+        )
+    found = f"{_escaped(name)}={NULL if value is None else _escaped(value)}"
+    if len(found.encode()) > _NAME_BYTES:
+        raise WriteError(
+            f"partition_by= (--partition-by): column {name!r} has a value that is too long for the name of a directory "
+            f"({len(found.encode())} bytes; {_NAME_BYTES} are allowed): {found[:60]!r}..."
+        )
+    return found
+
+
+def _escaped(text: str) -> str:
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)

@@ -12,14 +12,19 @@ from typing import IO, Any, Protocol, cast
 
 import pyarrow as pa
 
-from akrunner.errors import SinkError, WriteError
+from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
-from akrunner.io import formats
+from akrunner.io import formats, partitions
 from akrunner.io.compression import Codec, codec_named
 from akrunner.io.destinations import Destination, FileDestination, FolderDestination, file_destination, folder_destination
-from akrunner.io.paths import database_of
+from akrunner.io.layouts import PLAIN, Layout
+from akrunner.io.manifests import sealing
+from akrunner.io.parts import Parts
+from akrunner.io.paths import database_of, expand
+from akrunner.io.readers import open_files
+from akrunner.io.sorting import Sorter
 from akrunner.io.unfinished import is_directory
-from akrunner.io.writers import ExampleWriter, Gate, Writer
+from akrunner.io.writers import ExampleWriter, Gate, Gathered, Writer
 from akrunner.spec import TaskSpec
 
 
@@ -137,8 +142,12 @@ class _Committed(ABC):
             return
         with _told(self.path, self._destination.at):
             self._finish()
-            self._destination.commit()
+            self._place()
         self._over = True
+
+    def _place(self) -> None:
+        """Move the finished output into place."""
+        self._destination.commit()
 
     def commit_with(self, store: object, commit: Callable[[Sequence[Any]], None]) -> None:
         """Commit together with the job's output tables, as `akrunner.engines.base.JoiningSink.commit_with` says."""
@@ -170,6 +179,7 @@ class FileSink(_Committed):
         path: a local path, or any URL that fsspec can open for writing.
         form: the name of a format; None: the file's name tells it.
         overwrite: whether an existing file of that name may be replaced.
+        layout: how the file is written; `sort_by` means nothing here (`sink_to`).
     Raises:
         SinkError: the file exists, its directory does not, its format is unknown, or the format cannot hold a column.
     """
@@ -177,13 +187,22 @@ class FileSink(_Committed):
     _destination: FileDestination
 
     def __init__(
-        self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
+        self,
+        path: str,
+        schema: pa.Schema,
+        write_examples: ExampleWriter,
+        form: str | None = None,
+        overwrite: bool = False,
+        layout: Layout = PLAIN,
     ) -> None:
         self.path = os.fspath(path)
+        layout.check_one_file(self.path)
         self.format, self._codec = _format_of(self.path, form)
         self._schema = schema
         self._write_examples = write_examples
+        self._compression = layout.compression
         formats.named(self.format).check(schema)
+        layout.check(self.format, schema)
         self._destination = file_destination(self.path, overwrite, formats.named(self.format).lakes)
         self._gate: Gate | None = None
         self._writer: Writer | None = None
@@ -201,7 +220,7 @@ class FileSink(_Committed):
         if self._writer is None:
             self._gate = Gate(self._destination.open())
             self._writer = formats.writer_of(
-                self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples, self._codec
+                self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples, self._codec, self._compression
             )
         return self._writer
 
@@ -218,13 +237,15 @@ class FileSink(_Committed):
 
 
 class PartsSink(_Committed):
-    """A directory with one file for each task that writes rows; it exists only from `commit` on.
+    """A directory of files, which exists only from `commit` on: one file for each task that writes rows, or more if the layout
+    asks for partitions or for smaller files.
 
     Methods raise as those of `FileSink`.
 
     Args:
         path: as for `FileSink`, but ends in "/".
         form: as for `FileSink`, but None means parquet.
+        layout: how the files are laid out; with an `order`, rows must come in that order (`sink_to`).
     Attributes:
         partial: the directory in which the files are until `commit`.
         format: the name of the files' format.
@@ -234,18 +255,29 @@ class PartsSink(_Committed):
     _destination: FolderDestination
 
     def __init__(
-        self, path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
+        self,
+        path: str,
+        schema: pa.Schema,
+        write_examples: ExampleWriter,
+        form: str | None = None,
+        overwrite: bool = False,
+        layout: Layout = PLAIN,
     ) -> None:
         self.path = os.fspath(path)
-        self.format, self._codec = formats.written_as(formats.check_output_format(form) or "parquet")
-        self._schema = schema
-        self._write_examples = write_examples
+        self.format, codec = formats.written_as(formats.check_output_format(form) or "parquet")
+        if overwrite and layout.append:
+            raise SinkError("append= (--append) adds files to those that overwrite= (--overwrite) replaces; give one of them")
+        self._schema, self._layout = schema, layout
         # report a column that the format cannot hold before anything starts
-        formats.named(self.format).check(schema)
-        self._destination = folder_destination(self.path, overwrite)
+        layout.check(self.format, schema)
+        formats.named(self.format).check(layout.files_schema(schema))
+        self._destination = folder_destination(self.path, overwrite, layout.append)
+        if self._destination.adds:
+            _check_alike(self.path, self.format, schema, layout)
         self.partial = self._destination.partial
-        self.spread = formats.named(self.format).spread and self._destination.at is not None
-        self._open: dict[TaskSpec, tuple[Gate, Writer]] = {}
+        # what writes a file elsewhere knows no layout, and does not say how many rows the file has
+        self.spread = formats.named(self.format).spread and self._destination.at is not None and layout == PLAIN
+        self._parts = Parts(self._destination, self.format, schema, write_examples, layout, codec)
 
     def open(self) -> None:
         """Make the directory, so that other machines which write files of it find it.
@@ -258,39 +290,134 @@ class PartsSink(_Committed):
 
     def file_of(self, task: TaskSpec) -> str:
         """Return the path of the file that holds a task's rows until `commit`."""
-        return posixpath.join(self.partial, self._name_of(task))
-
-    def _name_of(self, task: TaskSpec) -> str:
-        ending = self._codec.ending if self._codec is not None else ""
-        return f"part-{task.role}-{task.index}{formats.named(self.format).endings[0]}{ending}"
+        return posixpath.join(self.partial, self._parts.name_of(task))
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         with _told(self.path, self._destination.at):
-            self._writer(task).write(batch)
-
-    def _writer(self, task: TaskSpec) -> Writer:
-        if task not in self._open:
-            self._destination.make()
-            gate = Gate(self._destination.open(self._name_of(task)))
-            self._open[task] = (
-                gate,
-                formats.writer_of(self.format, cast(IO[bytes], gate), self._schema, self._write_examples, self._codec),
-            )
-        return self._open[task][1]
+            self._parts.write(task, batch)
 
     def _finish(self) -> None:
         self._destination.make()
-        if not self._open and self._destination.empty():
+        self._parts.finish()
+        if not self._destination.adds and self._destination.empty():
             # even a table without rows has its columns, so one file is written
-            self._writer(TaskSpec("chief", 0))
-        for _, writer in self._open.values():
-            writer.close()
-        self._open = {}
+            self._parts.write_nothing()
+            self._parts.finish()
+
+    def _place(self) -> None:
+        layout = self._layout
+        self._destination.commit(sealing(self._parts.files, self.format, self._schema, layout.partition_by, layout.manifest))
 
     def _drop_all(self) -> None:
-        for gate, writer in self._open.values():
-            _drop(gate, writer)
-        self._open = {}
+        self._parts.drop()
+
+
+def _check_alike(path: str, form: str, schema: pa.Schema, layout: Layout) -> None:
+    """Check that the files of a directory have the same columns as those that are to be added.
+
+    Args:
+        schema: the schema of the rows; one without columns stands for one that is not known yet.
+    Raises:
+        SinkError: they have others, are of another format, or are not in such directories.
+    """
+    shown = redacted(path)
+    try:
+        files = expand(path, None)
+    except SourceError as e:
+        raise SinkError(f"append= (--append): {shown} cannot be added to: {e}") from None
+    if files.format != form:
+        raise SinkError(
+            f"append= (--append): the files in {shown} are {files.format}, and {form} would be added; give output_format="
+            f"{files.format!r} (--output-format {files.format})"
+        )
+    keys = list(partitions.values_of(files.paths[0], files.base or ""))
+    if keys != list(layout.partition_by):
+        there = f"in directories of {', '.join(keys)}" if keys else "not in directories of columns"
+        raise SinkError(
+            f"append= (--append): the files in {shown} are {there}: "
+            + (
+                f"give partition_by={keys} (--partition-by {','.join(keys)})"
+                if keys
+                else "leave out partition_by= (--partition-by)"
+            )
+        )
+    if not len(schema) or formats.named(form).examples:
+        return
+    wanted = layout.files_schema(schema)
+    stored = formats.named(form).stored(wanted)
+    try:
+        found = open_files(files, None, shown).schema
+    except SourceError as e:
+        raise SinkError(f"append= (--append): {shown} cannot be added to: {e}") from None
+    there_ = {field.name: field.type for field in found if field.name not in layout.partition_by}
+    for field in stored if stored is not None else wanted:
+        kind = there_.pop(field.name, None)
+        if kind is None or (stored is not None and kind != field.type):
+            has = f"have {field.name!r} as {kind}" if kind is not None else f"have no column {field.name!r}"
+            raise SinkError(
+                f"append= (--append): the files in {shown} {has}, and the rows have {field.type}; write the same columns "
+                "(output_schema=, --output-schema), or to another directory"
+            )
+    if there_:
+        raise SinkError(
+            f"append= (--append): the files in {shown} have a column {next(iter(there_))!r}, and the rows do not; write the same "
+            "columns (output_schema=, --output-schema), or to another directory"
+        )
+
+
+class SortedSink:
+    """An output whose rows are sorted before they are written to it. The order is that of all rows, whichever tasks they come
+    from, so a directory has the chief's files only.
+
+    All methods but `abort` raise WriteError if the output cannot be written.
+
+    Args:
+        sink: the output.
+        schema: the schema of the rows.
+        layout: says by what they are sorted.
+    """
+
+    def __init__(self, sink: FileSink | PartsSink, schema: pa.Schema, layout: Layout) -> None:
+        self.path = sink.path
+        self._sink = sink
+        self._sorter = Sorter(schema, layout.order)
+        self._sorted = False
+
+    def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
+        self.write_rows(batch)
+
+    def write_rows(self, batch: pa.RecordBatch) -> None:
+        """Take rows, whichever task they come from."""
+        with ours(WriteError, "sort_by: cannot keep the rows until they are sorted (TMPDIR)", self._sorter.folder):
+            self._sorter.write(batch)
+
+    def commit(self) -> None:
+        """Write the rows, and commit the output, as `FileSink.commit` does."""
+        self._write_sorted()
+        self._sink.commit()
+
+    def commit_with(self, store: object, commit: Callable[[Sequence[Any]], None]) -> None:
+        """Commit together with the job's output tables, as `akrunner.engines.base.JoiningSink.commit_with` says."""
+        self._write_sorted()
+        self._sink.commit_with(store, commit)
+
+    def _write_sorted(self) -> None:
+        if self._sorted:
+            return
+        with ours(WriteError, "sort_by: cannot sort the rows (TMPDIR)", self._sorter.folder):
+            for batch in self._sorter.batches():
+                self._sink.write(TaskSpec("chief", 0), batch)
+        self._sorted = True
+
+    def restart(self) -> None:
+        """Drop what was written, because the job starts again."""
+        self.abort()
+        self._sorted = False
+
+    def abort(self) -> None:
+        """Drop the rows and the output, as `FileSink.abort` does."""
+        self._sorter.drop()
+        self._sink.abort()
 
 
 def _format_of(path: str, given: str | None) -> tuple[str, Codec | None]:
@@ -368,12 +495,18 @@ def format_shown(path: str, form: str | None) -> str:
 
 
 def sink_to(
-    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
-) -> FileSink | PartsSink:
+    path: str,
+    schema: pa.Schema,
+    write_examples: ExampleWriter,
+    form: str | None = None,
+    overwrite: bool = False,
+    layout: Layout = PLAIN,
+) -> FileSink | PartsSink | SortedSink:
     """Open a sink for one file; or for a directory of files, if the path ends in "/". The arguments and errors are those of
-    `FileSink` and `PartsSink`."""
+    `FileSink` and `PartsSink`; the rows are sorted if the layout says so."""
     made = PartsSink if path.endswith("/") else FileSink
-    return made(path, schema, write_examples, form, overwrite)
+    sink = made(path, schema, write_examples, form, overwrite, layout)
+    return SortedSink(sink, schema, layout) if layout.sort_by else sink
 
 
 class LineWriter:
@@ -391,10 +524,13 @@ class LineWriter:
         self._stream = stream
         self._name = name
         self._writer: Writer | None = None
-        lines = formats.lines_named(form)
-        if schema is not None and lines is not None:
+        if schema is not None:
             with self._told():
-                self._writer = lines.line_writer(stream, schema)
+                self._writer = self._begun(stream, form, schema)
+
+    def _begun(self, stream: IO[bytes], form: str, schema: pa.Schema) -> Writer | None:
+        lines = formats.lines_named(form)
+        return lines.line_writer(stream, schema) if lines is not None else None
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -420,3 +556,11 @@ class LineWriter:
             with self._told():
                 self._writer.close()
                 self._stream.flush()
+
+
+class ArrowStream(LineWriter):
+    """Writes batches to a stream as Arrow's IPC stream, small ones joined. Methods and arguments are those of `LineWriter`."""
+
+    def _begun(self, stream: IO[bytes], form: str, schema: pa.Schema) -> Writer | None:
+        # pyarrow may close what it is given
+        return Gathered(pa.ipc.new_stream(cast(IO[bytes], Gate(stream)), schema))

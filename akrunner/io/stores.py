@@ -10,13 +10,24 @@ from typing import IO, Any, cast
 
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours, redacted
+from akrunner.io.manifests import NAME, Seal
 from akrunner.io.paths import protocols
-from akrunner.io.unfinished import came_meanwhile, check_ours, exists_already, is_directory, is_file, partial_of
+from akrunner.io.unfinished import (
+    came_meanwhile,
+    check_ours,
+    exists_already,
+    folder_exists_already,
+    is_directory,
+    is_file,
+    partial_of,
+)
 
 #: size of the first parts of an upload; each part is held in memory until it is sent
 _PART_BYTES = 8 << 20
 #: S3 takes ten thousand parts; after each thousand the size of a part doubles, so that 8 TB fit
 _PARTS_OF_A_SIZE = 1000
+#: how many files of a directory may be open at once; each holds some 30 MB in memory
+_OPEN_FILES = 50
 
 
 def uploads(fs: Any) -> bool:
@@ -66,12 +77,17 @@ class Upload:
 
 
 class UploadFolder:
-    """A directory of uploads, one for each file, to its final name; all are completed at the end."""
+    """A directory of uploads, one for each file, to its final name; all are completed at the end.
+
+    Attributes:
+        partial, most, adds: as in `akrunner.io.destinations.FolderDestination`.
+    """
 
     at: str | None = None
+    most = _OPEN_FILES
 
-    def __init__(self, fs: Any, target: str, shown: str, overwrite: bool) -> None:
-        self._fs, self._shown, self._overwrite = fs, shown, overwrite
+    def __init__(self, fs: Any, target: str, shown: str, overwrite: bool, append: bool = False) -> None:
+        self._fs, self._shown, self._overwrite, self._append = fs, shown, overwrite, append
         self.partial = self._target = target.rstrip("/")
         fs.invalidate_cache()
         if "/" not in self._target:
@@ -79,9 +95,10 @@ class UploadFolder:
         if fs.isfile(self._target):
             raise is_file(shown)
         held = self._held()
-        if held and not overwrite:
-            raise exists_already(shown)
+        if held and not overwrite and not append:
+            raise folder_exists_already(shown)
         check_ours(shown, held)
+        self.adds = append and bool(held)
         _probe(fs, posixpath.join(self._target, "part-0"))
         self._streams: dict[str, Any] = {}
 
@@ -100,22 +117,39 @@ class UploadFolder:
         self._streams[path] = _started(self._fs, path)
         return cast(IO[bytes], _Growing(self._streams[path]))
 
+    def finish(self, name: str) -> None:
+        """Send all of a file; it still counts only from `commit` on."""
+        stream = self._streams[posixpath.join(self._target, name)]
+        stream.close()
+        if getattr(stream, "parts", None):
+            # else the last part would stay in memory until the upload is completed
+            stream.buffer = None
+
     def empty(self) -> bool:
         return not self._streams
 
-    def commit(self) -> None:
+    def commit(self, seal: Seal | None = None) -> None:
+        """Complete the uploads.
+
+        Args:
+            seal: makes the directory's manifest.
+        """
         for stream in self._streams.values():
-            stream.close()
+            if not stream.closed:
+                stream.close()
         old = self._held()
-        if old and not self._overwrite:
+        if old and not self._overwrite and not self._append:
             raise came_meanwhile(self._shown)
+        if self._append and not self._streams:
+            return
         done: list[str] = []
         try:
             for path, stream in self._streams.items():
                 _complete(self._fs, path, stream)
                 done.append(path)
-            stale = [path for path in old if path not in self._streams]
-            if stale:
+            stays = _sealed(self._fs, self._target, seal, old if self._append else [])
+            stale = [path for path in old if path not in self._streams and path not in stays]
+            if stale and not self._append:
                 self._fs.rm(stale)
         except Exception as e:
             raise self._half(e, done) from e
@@ -138,6 +172,21 @@ class UploadFolder:
         for stream in self._streams.values():
             _discard(stream)
         self._streams = {}
+
+
+def _sealed(fs: Any, folder: str, seal: Seal | None, old: list[str]) -> list[str]:
+    """Write a directory's manifest, in one request, and return its path in a list; [] if there is to be none.
+
+    Args:
+        old: the paths of the files that were there before and stay.
+    """
+    path = posixpath.join(folder, NAME)
+    names = [posixpath.relpath(one, folder) for one in old if one != path]
+    text = seal(fs.cat_file(path) if path in old else None, names) if seal is not None else None
+    if text is None:
+        return []
+    fs.pipe_file(path, text)
+    return [path]
 
 
 def _started(fs: Any, path: str) -> Any:
@@ -252,20 +301,26 @@ class Moved:
 
 
 class MovedFolder:
-    """A directory that is written under another name on the store, then moved file by file."""
+    """A directory that is written under another name on the store, then moved file by file.
+
+    Attributes:
+        partial, most, adds: as in `akrunner.io.destinations.FolderDestination`.
+    """
 
     at: str | None = None
+    most = _OPEN_FILES
 
-    def __init__(self, fs: Any, target: str, shown: str, overwrite: bool) -> None:
-        self._fs, self._shown, self._overwrite = fs, shown, overwrite
+    def __init__(self, fs: Any, target: str, shown: str, overwrite: bool, append: bool = False) -> None:
+        self._fs, self._shown, self._overwrite, self._append = fs, shown, overwrite, append
         self._target = target.rstrip("/")
         fs.invalidate_cache()
         if fs.isfile(self._target):
             raise is_file(shown)
         held = self._held()
-        if held and not overwrite:
-            raise exists_already(shown)
+        if held and not overwrite and not append:
+            raise folder_exists_already(shown)
         check_ours(shown, held)
+        self.adds = append and bool(held)
         self.partial = partial_of(self._target)
         _check_writable(fs, self.partial)
         self._streams: dict[str, Any] = {}
@@ -279,23 +334,50 @@ class MovedFolder:
 
     def open(self, name: str) -> IO[bytes]:
         path = posixpath.join(self.partial, name)
+        if "/" in name:
+            self._fs.makedirs(posixpath.dirname(path), exist_ok=True)
         self._streams[name] = self._fs.open(path, "wb")
         return cast(IO[bytes], self._streams[name])
+
+    def finish(self, name: str) -> None:
+        """Send all of a file."""
+        self._streams[name].close()
 
     def empty(self) -> bool:
         return not self._streams
 
-    def commit(self) -> None:
+    def commit(self, seal: Seal | None = None) -> None:
+        """Move the files into place.
+
+        Args:
+            seal: makes the directory's manifest.
+        """
         for stream in self._streams.values():
             stream.close()
         old = self._held()
-        if old and not self._overwrite:
+        if old and not self._overwrite and not self._append:
             raise came_meanwhile(self._shown)
+        if self._append and not self._streams:
+            self.abort()
+            return
         self._fs.makedirs(self._target, exist_ok=True)
-        for name in self._streams:
-            self._fs.mv(posixpath.join(self.partial, name), posixpath.join(self._target, name))
-        stale = [path for path in old if posixpath.relpath(path, self._target) not in self._streams]
-        if stale:
+        done: list[str] = []
+        try:
+            for name in self._streams:
+                path = posixpath.join(self._target, name)
+                if "/" in name:
+                    self._fs.makedirs(posixpath.dirname(path), exist_ok=True)
+                self._fs.mv(posixpath.join(self.partial, name), path)
+                done.append(path)
+            stays = _sealed(self._fs, self._target, seal, old if self._append else [])
+        except Exception:
+            if not self._overwrite:
+                # so that the directory is as it was
+                with contextlib.suppress(Exception):
+                    self._fs.rm(done)
+            raise
+        stale = [path for path in old if posixpath.relpath(path, self._target) not in self._streams and path not in stays]
+        if stale and not self._append:
             self._fs.rm(stale)
         self.abort()
 

@@ -26,6 +26,13 @@ def exists_already(shown: str) -> SinkError:
     return SinkError(f"output: {redacted(shown)} exists; give overwrite=True (--overwrite) to replace it")
 
 
+def folder_exists_already(shown: str) -> SinkError:
+    return SinkError(
+        f"output: {redacted(shown)} exists; give overwrite=True (--overwrite) to replace it, or append=True (--append) to add "
+        "files to it"
+    )
+
+
 def is_directory(shown: str) -> SinkError:
     return SinkError(f"output: {redacted(shown)} is a directory; name a file in it, or end it in / for a file of each task")
 
@@ -59,5 +66,5 @@ def check_ours(shown: str, held: list[str]) -> None:
         if not (name.startswith(("part-", "_")) or is_table or name.endswith((".crc", ".partial"))):
             raise SinkError(
                 f"output: {redacted(shown)} holds what no job has written ({name}); overwrite= (--overwrite) replaces a "
-                "directory as a whole, so it takes none but directories of tables"
+                "directory as a whole, and append= (--append) adds to a table, so they take none but directories of tables"
             )

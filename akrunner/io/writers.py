@@ -19,6 +19,8 @@ from akrunner.schema import is_list
 ExampleWriter = Callable[[IO[bytes], pa.RecordBatch], None]
 #: the first second of the year 1 and the last one of the year 9999, in seconds since 1970
 _FIRST, _LAST = -62135596800, 253402300799
+#: the database in memory with which rows become JSON; it is there as long as a connection to it is open
+_LINES_DATABASE = ":memory:akrunner-json-lines"
 
 
 class Writer(Protocol):
@@ -51,8 +53,19 @@ class Dated:
                 )
         self._writer.write(batch)
 
+    def flush(self) -> None:
+        """Write the rows that are held; as `Gathered.flush`."""
+        flush(self._writer)
+
     def close(self) -> None:
         self._writer.close()
+
+
+def flush(writer: Writer) -> None:
+    """Let a writer that holds rows write them now."""
+    held = getattr(writer, "flush", None)
+    if held is not None:
+        held()
 
 
 def _limits_of(data_type: pa.DataType) -> tuple[int, int] | None:
@@ -102,28 +115,35 @@ class Gate(io.RawIOBase):
 
 class Gathered:
     """Wraps one of Arrow's own writers and joins small batches: a file with a row group, or an IPC message, for each batch
-    would be slow to read."""
+    would be slow to read. It also joins those of a writer to which a call for a few rows costs much.
 
-    _ROWS = 65536
+    Args:
+        rows, size: how many rows, or bytes of them, are written at once.
+    """
 
-    def __init__(self, writer: Any) -> None:
+    def __init__(self, writer: Any, rows: int = 65536, size: int | None = None) -> None:
         self._writer = writer
+        self._most, self._size = rows, size
+        self._bytes = 0
         self._held: list[pa.RecordBatch] = []
         self._rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._held.append(batch)
         self._rows += batch.num_rows
-        if self._rows >= self._ROWS:
-            self._flush()
+        if self._size is not None:
+            self._bytes += batch.nbytes
+        if self._rows >= self._most or (self._size is not None and self._bytes >= self._size):
+            self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write the rows that are held."""
         if self._held:
             self._writer.write_table(pa.Table.from_batches(self._held).combine_chunks())
-            self._held, self._rows = [], 0
+            self._held, self._rows, self._bytes = [], 0, 0
 
     def close(self) -> None:
-        self._flush()
+        self.flush()
         self._writer.close()
 
 
@@ -134,12 +154,16 @@ class JsonLines:
         import duckdb
 
         self._stream = stream
-        self._connection = duckdb.connect()
+        # writers of one process share a database: each of its own would take 5 MB and threads, and a directory may have hundreds
+        self._connection = duckdb.connect(_LINES_DATABASE)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        if not batch.num_rows:
+        self.write_table(pa.Table.from_batches([batch]))
+
+    def write_table(self, table: pa.Table) -> None:
+        if not table.num_rows:
             return
-        self._connection.register("batch", pa.Table.from_batches([batch]))
+        self._connection.register("batch", table)
         ((joined,),) = self._connection.sql("SELECT string_agg(to_json(batch)::VARCHAR, chr(10)) FROM batch").fetchall()
         self._stream.write(joined.encode() + b"\n")
 

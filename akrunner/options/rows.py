@@ -15,6 +15,8 @@ _OUTPUTS = (
 
 #: `needs` of options about the input table: they mean nothing if there is no `source`, as the script opens its tables itself
 _OF_A_TABLE = {"run": ("source",)}
+#: `needs` of options about the files that rows go to
+_OF_AN_OUTPUT = dict.fromkeys(("run", "predict"), ("output",))
 _OF_A_SPLIT = dict.fromkeys((*BATCH, "pack"), ("split",))
 
 OPTIONS = (
@@ -280,11 +282,11 @@ OPTIONS = (
         "with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.",
         verbs=("run", "predict", "pack"),
         help="File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz. DIR/ for a directory with a file of each task. - for "
-        "stdout: JSON lines, or --output-format csv. odps://PROJECT/tables/T: rows are added to the table.",
+        "stdout: JSON lines, or --output-format csv or arrow. odps://PROJECT/tables/T: rows are added to the table.",
         helps={
             "pack": "",
             "stream": "File to write; it is there when the stream has ended. Default, and -: stdout, JSON lines, as they come.",
-            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; - for stdout.",
+            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; DIR/ for a directory of files; - for stdout.",
         },
         flags=(
             "--output",
@@ -305,7 +307,7 @@ OPTIONS = (
         verbs=("run", "predict"),
         help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where the name of --output does not tell; csv.gz: "
         "compressed.",
-        needs=dict.fromkeys(("run", "predict"), ("output",)),
+        needs=_OF_AN_OUTPUT,
         rows=True,
     ),
     Option(
@@ -325,6 +327,82 @@ OPTIONS = (
         needs={**dict.fromkeys(("run", "stream", "predict"), ("output",)), "train": ("model_out",)},
         commands=("stream",),
         often=True,
+        rows=True,
+    ),
+    Option(
+        "partition_by",
+        "SequenceNotStr[str] | None",
+        OUTPUT,
+        "columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them: "
+        '`["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.',
+        verbs=("run", "predict"),
+        help="Columns that become directories DAY=.../HOUR=... in --output DIR/, separated by commas.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "sort_by",
+        "SequenceNotStr[str] | None",
+        OUTPUT,
+        'columns by which all rows are sorted, `["user", "time desc"]`, nulls last; within their directories, with '
+        "`partition_by`. The rows are kept on the disk until the last one is there (TMPDIR). None: they stay as tasks write them.",
+        verbs=("run", "predict"),
+        help='Columns to sort all rows by, separated by commas: "user,time desc".',
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "max_rows_per_file",
+        "int | None",
+        OUTPUT,
+        "the most rows of a file in a directory; the next file has the next ones. None: no limit.",
+        verbs=("run", "predict"),
+        help="The most rows of a file in --output DIR/.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+        least=1,
+    ),
+    Option(
+        "max_bytes_per_file",
+        "int | str | None",
+        OUTPUT,
+        'the size that a file in a directory stays below, about, in bytes or as "128MB". None: no limit.',
+        verbs=("run", "predict"),
+        help="The size that a file in --output DIR/ stays below, about: 128MB, 1GiB, or bytes.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "output_compression",
+        "str | None",
+        OUTPUT,
+        'codec of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none"; with a level as in '
+        '"zstd:3". None: Parquet has snappy, Arrow none.',
+        verbs=("run", "predict"),
+        help="Codec of Parquet and Arrow: zstd, zstd:3, snappy, gzip, brotli, lz4, none. Default: snappy in Parquet, none in Arrow.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "append",
+        "bool",
+        OUTPUT,
+        "put new files beside those that are in the directory `output`, all at once when the job has succeeded.",
+        False,
+        verbs=("run", "predict"),
+        help="Add files to those that are in --output DIR/.",
+        needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "manifest",
+        "bool",
+        OUTPUT,
+        "write `_SUCCESS` into the directory `output`, last: JSON with its files, their rows and bytes, and the columns.",
+        False,
+        verbs=("run", "predict"),
+        help="Write _SUCCESS into --output DIR/, last: JSON with its files, rows and columns.",
+        needs=_OF_AN_OUTPUT,
         rows=True,
     ),
 )

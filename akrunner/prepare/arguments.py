@@ -70,6 +70,13 @@ class Arguments:
     output: PathLike | None = None
     output_format: str | None = None
     overwrite: bool = False
+    partition_by: SequenceNotStr[str] | None = None
+    sort_by: SequenceNotStr[str] | None = None
+    max_rows_per_file: int | None = None
+    max_bytes_per_file: int | str | None = None
+    output_compression: str | None = None
+    append: bool = False
+    manifest: bool = False
     num_workers: int | None = None
     num_ps: int | None = None
     parallelism: int | None = None

@@ -15,12 +15,14 @@ from akrunner.checks import check_flag, check_path, check_paths, check_replaces_
 from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
 from akrunner.io.formats import check_format, check_output_format
+from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.paths import check_apart
 from akrunner.io.splits import check_split, check_table
 from akrunner.io.table import TableSource, no_rows
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.launch import capacity, environments, files, functions, imported, interpreters
 from akrunner.prepare.arguments import Arguments, PathLike
+from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.places import check_directories, directory, made
 from akrunner.prepare.python import check_requirements, interpreter_for, optional_path
 from akrunner.prepare.schemas import schema_of
@@ -213,7 +215,7 @@ def check_select(given: Any) -> str | None:
     return check_text("select", given) if given is not None else None
 
 
-def check_output(output: Any, output_format: Any, overwrite: Any, schema: pa.Schema | None) -> None:
+def check_output(output: Any, output_format: Any, overwrite: Any, schema: pa.Schema | None, layout: Layout = PLAIN) -> None:
     """Check the destination of rows, without making anything. Raises: ConfigError: rows cannot be written there."""
     check_flag("overwrite", overwrite)
     check_output_format(output_format)
@@ -221,7 +223,7 @@ def check_output(output: Any, output_format: Any, overwrite: Any, schema: pa.Sch
         path = check_path("output", output, SinkError)
         if schema is not None:
             with ours(SinkError, f"output: {path}"):
-                sink_to(path, schema, codec.write_examples, output_format, overwrite)
+                sink_to(path, schema, codec.write_examples, output_format, overwrite, layout)
 
 
 def _check_sink(given: Arguments, job: JobSpec) -> None:
@@ -229,7 +231,7 @@ def _check_sink(given: Arguments, job: JobSpec) -> None:
         raise ConfigError("output= needs output_schema= (--output-schema): the columns the script writes")
     # without an output schema, the columns are known and checked later
     schema = job.output_schema.arrow if job.output_schema is not None else pa.schema([])
-    check_output(given.output, given.output_format, given.overwrite, schema)
+    check_output(given.output, given.output_format, given.overwrite, schema, layout_of(given))
 
 
 def _check_replaces_nothing(output: PathLike, script: ScriptSpec, requirements: str | None, program: str | None) -> None:

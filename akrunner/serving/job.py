@@ -41,6 +41,7 @@ from akrunner.io.taken import check_defaults
 from akrunner.launch import capacity, environments
 from akrunner.model import Model
 from akrunner.prepare.job import check_output, check_select, named_files, read_twice
+from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.places import check_directories, directory
 from akrunner.prepare.python import check_requirements, interpreter_for
 from akrunner.prepare.schemas import schema_of
@@ -55,7 +56,7 @@ from akrunner.serving.watching import Watch, Watcher, WatchLike
 from akrunner.signature import Signature, signature_of
 from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec, TaskSpec
 from akrunner.stream_job import StreamJob
-from akrunner.tables.opening import file_sink, open_source
+from akrunner.tables.opening import open_source, sink_to
 
 #: about how many rows and bytes are sent at a time, as a whole number of the model's batches
 _CHUNK_ROWS = 8192
@@ -67,7 +68,8 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     """Run a prediction, as `akrunner.predict` says. Raises: the exceptions of `akrunner.predict`."""
     engine = engine_of(given.engine)
     check_observer(observer)
-    check_output(given.output, given.output_format, given.overwrite, None)
+    layout = layout_of(given)
+    check_output(given.output, given.output_format, given.overwrite, None, layout)
     prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
     schema = prepared.plan.result
     if given.output is None:
@@ -78,7 +80,8 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
         check_apart(prepared.table.read_from, given.output)
     _check_replaces_nothing(given)
     with ours(SinkError, f"output: {given.output}"):
-        sink = file_sink(os.fspath(given.output), schema, codec.write_examples, given.output_format, given.overwrite)
+        path = os.fspath(given.output)
+        sink = sink_to(path, schema, codec.write_examples, given.output_format, given.overwrite, layout)
     outcome = run_into(sink, lambda: prepared.run(engine, sink, observer))
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
@@ -107,7 +110,7 @@ def checked(given: PredictArguments, install: bool = True) -> Prediction:
     Raises: ConfigError: an argument is wrong.
     """
     prepared = Prediction.prepare(given, engine_of(given.engine), install=install)
-    check_output(given.output, given.output_format, given.overwrite, prepared.plan.result)
+    check_output(given.output, given.output_format, given.overwrite, prepared.plan.result, layout_of(given))
     _check_replaces_nothing(given)
     return prepared
 

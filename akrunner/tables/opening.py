@@ -10,7 +10,8 @@ import pyarrow as pa
 from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, sinks, sources, systems
-from akrunner.io.sinks import FileSink, PartsSink
+from akrunner.io.layouts import PLAIN, Layout
+from akrunner.io.sinks import FileSink, PartsSink, SortedSink
 from akrunner.io.sql import columns_read
 from akrunner.io.table import TableSource
 from akrunner.io.writers import ExampleWriter
@@ -225,7 +226,7 @@ def missing(name: TableName, schema: pa.Schema) -> str:
 
 
 RowsSink = FileSink | TableSink | systems.TableSink
-OutputSink = FileSink | PartsSink | TableSink | systems.TableSink
+OutputSink = FileSink | PartsSink | SortedSink | TableSink | systems.TableSink
 
 
 def _table_sink(path: str, schema: pa.Schema, form: str | None, overwrite: bool) -> TableSink | systems.TableSink:
@@ -237,13 +238,19 @@ def _table_sink(path: str, schema: pa.Schema, form: str | None, overwrite: bool)
 
 
 def sink_to(
-    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
+    path: str,
+    schema: pa.Schema,
+    write_examples: ExampleWriter,
+    form: str | None = None,
+    overwrite: bool = False,
+    layout: Layout = PLAIN,
 ) -> OutputSink:
     """Open a job's output as `akrunner.io.sinks.sink_to` does (see there); it may also be a table."""
     if is_table(path) or systems.is_system(path):
+        layout.check_files(path)
         return _table_sink(path, schema, form, overwrite)
     systems.check_output(path)
-    return sinks.sink_to(path, schema, write_examples, form, overwrite)
+    return sinks.sink_to(path, schema, write_examples, form, overwrite, layout)
 
 
 def file_sink(

@@ -18,6 +18,7 @@ import s3fs
 import akrunner
 from akrunner.codec import write_examples
 from akrunner.io import stores
+from akrunner.io.layouts import Layout
 from akrunner.io.sinks import sink_to
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
@@ -310,3 +311,23 @@ def test_stores_with_nothing_but_a_move(target: str) -> None:
     )
     assert ids(pq.read_table("/b/" + target.rstrip("/"), filesystem=memory)) == sorted([*range(20)] * 2)
     memory.store.clear()
+
+
+def test_files_are_added_to_partitions_or_nothing_is(s3: S3) -> None:
+    url = f"s3://{s3.bucket}/t/"
+    layout = Layout(partition_by=("day",), append=True, manifest=True, max_rows=300)
+    rows = pa.table({"id": range(1000), "day": [f"a/{at % 2}" for at in range(1000)]})
+
+    def add(fails: bool) -> list[str]:
+        sink = sink_to(url, rows.schema, write_examples, layout=layout)
+        sink.write(CHIEF, rows.to_batches()[0])
+        sink.abort() if fails else sink.commit()
+        assert s3.uploads() == []
+        return s3.keys()
+
+    first = add(False)
+    assert len(first) == 5 and "t/_SUCCESS" in first and all("/day=a%2F" in one for one in first if one != "t/_SUCCESS")
+    assert add(True) == first
+    assert len(add(False)) == 9
+    told = json.loads(s3.get("t/_SUCCESS"))
+    assert (told["rows"], len(told["files"])) == (2000, 8)

@@ -21,7 +21,7 @@ from akrunner.foreign import redacted
 from akrunner.installed import Installed
 from akrunner.io.compression import CODECS, Codec, Packed, codec_named
 from akrunner.io.formats import arrow, avro, csv, excel, folders, jsonl, npy, npz, parquet, tfrecord
-from akrunner.io.formats.base import Format
+from akrunner.io.formats.base import Compression, Format
 from akrunner.io.formats.lines import Lines
 from akrunner.io.writers import Examples, ExampleWriter, Writer
 from akrunner.wire.near import nearest
@@ -192,17 +192,25 @@ def lines_named(name: Any) -> Lines | None:
 
 
 def writer_of(
-    form: str, stream: IO[bytes], schema: pa.Schema, write_examples: ExampleWriter, codec: Codec | None = None
+    form: str,
+    stream: IO[bytes],
+    schema: pa.Schema,
+    write_examples: ExampleWriter,
+    codec: Codec | None = None,
+    compression: Compression | None = None,
 ) -> Writer:
     """Return a writer of batches to a stream.
 
     Args:
         write_examples: writes a batch as TFRecords.
-        codec: how the file is compressed; None: it is not.
+        codec: how the file is compressed as a whole; None: it is not.
+        compression: how the format compresses what is in the file, if it does that; None: as it does by itself.
     """
     found = named(form)
 
     def made(to: IO[bytes]) -> Writer:
+        if compression is not None and found.compressions:
+            return found.compressing_writer(to, schema, compression)
         return Examples(to, write_examples) if found.examples else found.writer(to, schema)
 
     return made(stream) if codec is None else Packed(stream, codec, made)

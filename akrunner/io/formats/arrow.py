@@ -8,7 +8,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from akrunner.errors import SourceError
-from akrunner.io.formats.base import Counted, Format, Opened, Reading, closed_on_failure
+from akrunner.io.formats.base import Compression, Counted, Format, Opened, Reading, closed_on_failure
 from akrunner.io.writers import Gathered, Writer
 
 _MAGIC = b"ARROW1"
@@ -22,6 +22,7 @@ class Arrow(Format):
     name = "arrow"
     endings = (".arrow", ".feather", ".ipc")
     spread = True
+    compressions = ("zstd", "lz4")
 
     def begins(self, head: bytes) -> bool:
         return head.startswith(_MAGIC)
@@ -41,6 +42,13 @@ class Arrow(Format):
 
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
         return Gathered(pa.ipc.new_file(stream, schema))
+
+    def compressing_writer(self, stream: IO[bytes], schema: pa.Schema, compression: Compression) -> Writer:
+        codec = pa.Codec(compression.name, compression.level) if compression.name in self.compressions else None
+        return Gathered(pa.ipc.new_file(stream, schema, options=pa.ipc.IpcWriteOptions(compression=codec)))
+
+    def stored(self, schema: pa.Schema) -> pa.Schema | None:
+        return schema
 
     def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
         with pa.memory_map(path) as memory, pa.ipc.open_file(memory) as file:

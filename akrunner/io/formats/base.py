@@ -27,6 +27,22 @@ Counted = tuple[Any, int]
 
 
 @dataclass(frozen=True)
+class Compression:
+    """How files are compressed.
+
+    Attributes:
+        name: the name of a codec; none: not at all.
+        level: the codec's level; None: the one that it has by itself.
+    """
+
+    name: str
+    level: int | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.level is None else f"{self.name}:{self.level}"
+
+
+@dataclass(frozen=True)
 class Reading:
     """Files that are read as one table.
 
@@ -75,6 +91,7 @@ class Format:
         doubtful: whether such a file may well be something else than a job's table: a single sample (an array of one image), or
             somebody's document. Its name then does not say that a directory holds tables, and may be replaced.
         lakes: whether Delta, Iceberg and Hudi keep the rows of their tables in such files.
+        compressions: the names of the codecs that its files can be compressed with.
     """
 
     name = ""
@@ -87,6 +104,7 @@ class Format:
     sheets = False
     doubtful = False
     lakes = False
+    compressions: tuple[str, ...] = ()
 
     def begins(self, head: bytes) -> bool:
         """Whether a file that begins with these bytes is of this format.
@@ -115,6 +133,18 @@ class Format:
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
         """Return a writer of batches of a schema to a stream, which the caller closes. `check` has passed before."""
         raise SinkError(f"output: akrunner does not write {self.name} files")
+
+    def compressing_writer(self, stream: IO[bytes], schema: pa.Schema, compression: Compression) -> Writer:
+        """Return a writer as `writer` does, which compresses with one of `compressions`, or with none.
+
+        Args:
+            compression: its name is one of `compressions`, or none.
+        """
+        return self.writer(stream, schema)
+
+    def stored(self, schema: pa.Schema) -> pa.Schema | None:
+        """Return the schema that a file of such rows tells when it is read; None if files do not keep types."""
+        return None
 
     def compresses(self, codec: Codec) -> bool:
         """Whether its files may be compressed as a whole in that way: then one of its endings says so."""

@@ -15,8 +15,11 @@ from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on
 from akrunner.io.formats.lines import Lines
 from akrunner.io.json_arrays import ArrayParser, ArrayPieces, begins_array
 from akrunner.io.text import Pieces
-from akrunner.io.writers import JsonLines, Writer
+from akrunner.io.writers import Dated, Gathered, JsonLines, Writer
 from akrunner.schema import is_list
+
+#: how many rows, or bytes of them, become lines at once
+_AT_ONCE = 8192, 8 << 20
 
 
 class Jsonl(Lines):
@@ -44,7 +47,7 @@ class Jsonl(Lines):
         return not is_blob(data_type.value_type if is_list(data_type) else data_type)
 
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
-        return self.line_writer(stream, schema)
+        return Dated(Gathered(JsonLines(stream), *_AT_ONCE), self.name)
 
     def lines(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
         return JsonLines(stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any
@@ -9,7 +10,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from akrunner.errors import SourceError
-from akrunner.io.formats.base import Counted, Format, Opened, Reading, closed_on_failure
+from akrunner.io.formats.base import Compression, Counted, Format, Opened, Reading, closed_on_failure
 from akrunner.io.table import BATCH_ROWS
 from akrunner.io.writers import Gathered, Writer
 
@@ -21,6 +22,7 @@ class Parquet(Format):
     endings = (".parquet", ".pq")
     spread = True
     lakes = True
+    compressions = ("zstd", "snappy", "gzip", "brotli", "lz4")
 
     def begins(self, head: bytes) -> bool:
         return head.startswith(b"PAR1")
@@ -36,6 +38,19 @@ class Parquet(Format):
         import pyarrow.parquet as pq
 
         return Gathered(pq.ParquetWriter(stream, schema))
+
+    def compressing_writer(self, stream: IO[bytes], schema: pa.Schema, compression: Compression) -> Writer:
+        import pyarrow.parquet as pq
+
+        made = pq.ParquetWriter(stream, schema, compression=compression.name, compression_level=compression.level)
+        return Gathered(made)
+
+    def stored(self, schema: pa.Schema) -> pa.Schema | None:
+        import pyarrow.parquet as pq
+
+        made = io.BytesIO()
+        pq.ParquetWriter(made, schema).close()
+        return pq.read_schema(io.BytesIO(made.getvalue()))
 
     def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
         with _file(path) as file:

@@ -116,6 +116,7 @@ def test_what_is_packed_stands_before_where_it_goes(monkeypatch: pytest.MonkeyPa
     [
         ("run s.py -i t.csv --overwrite", "overwrite= (--overwrite) means nothing without output= (--output)"),
         ("run s.py -i t.csv --overwrite -o - --output-schema a:int", "--overwrite replaces a file, and --output - is stdout"),
+        ("run s.py -i t.csv --sort-by a -o - --output-schema a:int", "--sort-by is for files, and --output - is stdout"),
         ("stream s.py -i t.csv --overwrite", "overwrite= (--overwrite) means nothing without output= (--output)"),
         ("predict m -i t.csv --overwrite", "overwrite= (--overwrite) means nothing without output= (--output)"),
         ("train s.py -i t.csv --evaluator-timeout 60", "means nothing without evaluator= (--evaluator)"),

@@ -23,7 +23,7 @@ SCHEMA = "id bigint, b varbinary"
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (dict(form="parquet"), "stdout takes jsonl or csv"),
+        (dict(form="parquet"), "stdout takes jsonl, csv or arrow"),
         (dict(as_json=True), "--json: with --output -"),
         (dict(schema=SCHEMA), "JSON cannot hold column 'b'"),
         (dict(schema="v FLOAT_TENSOR", form="csv"), "CSV cannot hold column 'v'"),
@@ -37,6 +37,7 @@ def test_what_cannot_go_to_stdout(given: Any, words: str) -> None:
 def test_what_can() -> None:
     assert lines.form_of("-", None, False, "id bigint") == "jsonl"
     assert lines.form_of("-", "csv", False, None) == "csv"
+    assert lines.form_of("-", "arrow", False, "v FLOAT_TENSOR, b varbinary") == "arrow"
     # the first batch decides
     assert lines.form_of("-", None, False, None) == "jsonl"
     assert lines.form_of("o.parquet", None, True, None) is None is lines.form_of(None, None, True, None)
@@ -52,6 +53,18 @@ def test_all_rows_go_there(form: str, text: bytes, monkeypatch: pytest.MonkeyPat
     table = pa.table({"a": pa.array([1, None], pa.int64())})
     lines.write(table.to_batches(), form, table.schema)
     assert taken.getvalue() == text
+
+
+def test_arrow_goes_there_but_not_to_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = io.BytesIO()
+    stream = io.TextIOWrapper(taken)
+    monkeypatch.setattr(sys, "stdout", stream)
+    table = pa.table({"a": [1, None], "l": [[1.5], None]})
+    lines.write(table.to_batches(max_chunksize=1), "arrow", table.schema)
+    assert pa.ipc.open_stream(taken.getvalue()).read_all().equals(table) and not stream.closed
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    with pytest.raises(akrunner.ConfigError, match="--output-format arrow: stdout is a terminal"):
+        lines.form_of("-", "arrow", False, None)
 
 
 @pytest.mark.parametrize(

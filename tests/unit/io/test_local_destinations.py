@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -288,3 +288,123 @@ def test_a_socket_is_no_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert is_special("socket")
         with pytest.raises(SinkError, match="output: o is a socket; name a file"):
             Straight("socket", "o")
+
+
+# -- files that are added
+
+
+def adding(path: Path, **files: str) -> LocalFolder:
+    place = LocalFolder(str(path), "out", False, True)
+    filled(place, **files)
+    return place
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("mount", [False, True])
+def test_files_are_added_to_those_that_are_there(tmp_path: Path, mount: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out"
+    monkeypatch.setattr(local_destinations, "_is_mounted", lambda path: mount)
+    place = adding(path, **{"part-0": "old", "d=1/part-0": "old"})
+    assert not place.adds
+    place.commit()
+    path.chmod(0o750)
+    (path / "d=1").chmod(0o700)
+    place = adding(path, **{"part-1": "new", "d=1/part-1": "new", "d=2/part-1": "new"})
+    assert place.adds and len(names(path)) == 2
+    place.commit()
+    old, new = dict.fromkeys(("part-0", "d=1/part-0"), "old"), dict.fromkeys(("part-1", "d=1/part-1", "d=2/part-1"), "new")
+    assert names(path) == {**old, **new} and os.listdir(tmp_path) == ["out"]
+    assert [one.stat().st_mode & 0o777 for one in (path, path / "d=1")] == [0o750, 0o700]
+    given_up = adding(path, **{"part-2": "new"})
+    given_up.abort()
+    assert names(path) == {**old, **new} and os.listdir(tmp_path) == ["out"]
+
+
+def names(path: Path) -> dict[str, str]:
+    """The files beneath a directory that are no other job's, and what is in them."""
+    return {
+        str(one.relative_to(path)): one.read_text() for one in path.rglob("*") if one.is_file() and ".partial" not in str(one)
+    }
+
+
+@pytest.mark.usefixtures("way")
+def test_two_jobs_add_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    one, other = adding(path, **{"part-1": "one"}), adding(path, **{"part-2": "other"})
+    one.commit()
+    third = adding(path, **{"part-3": "third"})
+    other.commit()
+    third.commit()
+    assert names(path) == {"part-1": "one", "part-2": "other", "part-3": "third"} and os.listdir(tmp_path) == ["out"]
+
+
+def test_what_comes_between_the_links_and_the_swap_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out"
+    adding(path, **{"part-0": "old"}).commit()
+    real = local_destinations.swap
+
+    def late(one: str, other: str) -> bool:
+        (path / "d=1").mkdir()
+        (path / "d=1" / "part-9").write_text("theirs")
+        return real(one, other)
+
+    monkeypatch.setattr(local_destinations, "swap", late)
+    adding(path, **{"part-1": "new"}).commit()
+    assert names(path) == {"part-0": "old", "part-1": "new", "d=1/part-9": "theirs"}
+
+
+def test_an_addition_that_fails_in_the_middle_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out"
+    adding(path, **{"part-0": "old"}).commit()
+    place = adding(path, **{"part-1": "new", "part-2": "new"})
+    monkeypatch.setattr(local_destinations, "swap", lambda one, other: False)
+    real = local_destinations.move_new
+
+    def moved(source: str, target: str) -> None:
+        if target.endswith("part-2"):
+            raise OSError("broke")
+        real(source, target)
+
+    monkeypatch.setattr(local_destinations, "move_new", moved)
+    with pytest.raises(OSError, match="broke"):
+        place.commit()
+    place.abort()
+    assert names(path) == {"part-0": "old"} and os.listdir(tmp_path) == ["out"]
+
+
+def test_nothing_to_add_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    adding(path, **{"part-0": "old"}).commit()
+    number = path.stat().st_ino
+    place = adding(path)
+    place.commit(lambda there, others: b"a manifest")
+    assert path.stat().st_ino == number and names(path) == {"part-0": "old"} and os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("append", [False, True])
+def test_the_manifest_is_made_of_what_is_there_in_the_end(tmp_path: Path, append: bool) -> None:
+    path, asked = tmp_path / "out", []
+
+    def seal(there: bytes | None, others: Sequence[str]) -> bytes:
+        asked.append((there, sorted(others)))
+        return b"new"
+
+    for text in ("one", "two"):
+        place = LocalFolder(str(path), "out", not append, append)
+        filled(place, **{f"part-{text}": text})
+        place.commit(seal)
+    kept = {"part-one": "one"} if append else {}
+    assert asked == [(None, []), (b"new", ["part-one"]) if append else (None, [])]
+    assert names(path) == {**kept, "part-two": "two", "_SUCCESS": "new"}
+
+
+def test_a_job_does_not_wait_for_ever_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out"
+    adding(path, **{"part-0": "old"}).commit()
+    monkeypatch.setattr(local_destinations, "_PATIENCE", 0.0)
+    place = adding(path, **{"part-1": "new"})
+    with local_destinations._alone(str(path), "out"), pytest.raises(WriteError, match="another job has been putting its files"):
+        place.commit()
+    place.abort()
+    assert names(path) == {"part-0": "old"}

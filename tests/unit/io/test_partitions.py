@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from akrunner.errors import SourceError
-from akrunner.io.partitions import added, columns, values_of
+from akrunner.errors import SourceError, WriteError
+from akrunner.io.partitions import added, columns, directory, divided, values_of
 
 
 @pytest.mark.parametrize(
@@ -103,3 +105,76 @@ def test_batches_with_fewer_columns_than_the_file_take_them_too() -> None:
     named = columns(["/t/a=1/f"], "/t")
     schema, read = added(pa.schema([("w", pa.string()), ("x", pa.int64())]), batches(), named, "/t/a=1/f")
     assert schema.names == ["w", "x", "a"] and next(read).to_pylist() == [{"x": 1, "a": 1}, {"x": 2, "a": 1}]
+
+
+# -- rows that are written
+
+
+def test_rows_are_divided_by_the_values_of_columns_and_keep_their_order() -> None:
+    batch = pa.record_batch(
+        {"n": range(6), "b": [True, False, None, True, True, False], "d": pa.array([0, 1, None, 0, 1, 1], pa.date32())}
+    )
+    found = [(name, rows.to_pydict()) for name, rows in divided(batch, ["d", "b"])]
+    assert found == [
+        ("d=1970-01-01/b=true", {"n": [0, 3]}),
+        ("d=1970-01-02/b=false", {"n": [1, 5]}),
+        ("d=__HIVE_DEFAULT_PARTITION__/b=__HIVE_DEFAULT_PARTITION__", {"n": [2]}),
+        ("d=1970-01-02/b=true", {"n": [4]}),
+    ]
+    assert list(divided(batch.slice(0, 0), ["d"])) == []
+
+
+def test_rows_of_a_directory_do_not_keep_the_others_in_memory() -> None:
+    batch = pa.record_batch({"d": [at % 1000 for at in range(10000)], "n": range(10000)})
+    assert {rows.get_total_buffer_size() for _, rows in divided(batch, ["d"])} == {80}
+
+
+def test_many_columns_of_many_values_stay_apart() -> None:
+    # the product of their numbers of values has more than 64 bits
+    names = [f"c{at}" for at in range(6)]
+    batch = pa.record_batch({**{name: range(5000) for name in names}, "n": range(5000)})
+    assert [rows["n"].to_pylist() for _, rows in divided(batch, names)] == [[at] for at in range(5000)]
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        ("a/b", "a%2Fb"),
+        ("100%", "100%25"),
+        ("x=y z", "x%3Dy z"),
+        ("é\n\x7f", "é%0A%7F"),
+        ("\"#'*:?\\{[]^", "%22%23%27%2A%3A%3F%5C%7B%5B%5D%5E"),
+        ("+}&.", "+}&."),
+    ],
+)
+def test_values_are_escaped_as_hive_does_and_come_back(value: str, want: str) -> None:
+    name = directory(["s*"], [value])
+    assert name == f"s%2A={want}" and values_of(f"/t/{name}/x.parquet", "/t") == {"s*": value}
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("", "has the text '', and the name of its directory would be read as a null"),
+        ("__HIVE_DEFAULT_PARTITION__", "would be read as a null; write a null, or another text"),
+        ("é" * 130, r"is too long for the name of a directory \(262 bytes; 255 are allowed\)"),
+    ],
+)
+def test_values_that_no_directory_can_have(value: str, words: str) -> None:
+    with pytest.raises(WriteError, match=rf"^partition_by= \(--partition-by\): column 's' .*{words}"):
+        directory(["s"], [value])
+
+
+def test_other_programs_read_what_is_written(tmp_path: Path) -> None:
+    """DuckDB and Arrow; Spark reads the same names of directories."""
+    duckdb, dataset = pytest.importorskip("duckdb"), pytest.importorskip("pyarrow.dataset")
+    texts = ["a/b", "100%", 'x=y "z"', "é +&", None]
+    for name, rows in divided(pa.record_batch({"s": texts, "n": range(5)}), ["s"]):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.Table.from_batches([rows]), tmp_path / name / "part-chief-0.parquet")
+    found = duckdb.sql(
+        f"SELECT s, n FROM read_parquet('{tmp_path}/**/*.parquet', hive_partitioning=true) ORDER BY n"
+    ).fetchall()
+    assert [one for one, _ in found] == texts
+    table = dataset.dataset(tmp_path, format="parquet", partitioning="hive").to_table().sort_by("n")
+    assert table["s"].to_pylist() == texts

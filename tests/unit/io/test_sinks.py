@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import json
 import os
 import shutil
 from pathlib import Path
@@ -11,14 +12,17 @@ from typing import Any
 
 import fsspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from akrunner.codec import read_examples, write_examples
 from akrunner.errors import ConfigError, SinkError, WriteError
 from akrunner.io import local_destinations
+from akrunner.io.formats.base import Compression
+from akrunner.io.layouts import Layout
 from akrunner.io.part_file import PartError, PartFile
 from akrunner.io.paths import local_path
-from akrunner.io.sinks import FileSink, FirstBatchSink, LineWriter, MemorySink, PartsSink, sink_to
+from akrunner.io.sinks import FileSink, FirstBatchSink, LineWriter, MemorySink, PartsSink, SortedSink, sink_to
 from akrunner.io.sources import open_source
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
@@ -516,3 +520,118 @@ def test_text_holds_the_years_1_to_9999(
     if beyond is not None:
         with pytest.raises(WriteError, match=f"column 't' has {beyond}, .*output_schema="):
             write(0, beyond)
+
+
+# -- layouts
+
+
+def laid_out(path: Any, **options: Any) -> Any:
+    return sink_to(str(path), SCHEMA.arrow, write_examples, layout=Layout(**options))
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl", "arrow"])
+def test_partitions_are_written_and_read_back(form: str, tmp_path: Path) -> None:
+    out = sink_to(f"{tmp_path}/out/", SCHEMA.arrow, write_examples, form, layout=Layout(partition_by=("s",), manifest=True))
+    for task in (CHIEF, WORKER):
+        out.write(task, BATCH)
+    out.commit()
+    assert sorted(os.listdir(tmp_path / "out")) == ["_SUCCESS", "s=x%22,%0A", "s=é"]
+    found = open_source(f"{tmp_path}/out", read_examples=read_examples)
+    assert found.schema.names == ["a", "f", "s"]
+    rows = pa.Table.from_batches(list(found.batches()), found.schema).select(["a", "s", "f"]).to_pylist()
+    assert sorted(map(repr, rows)) == sorted(map(repr, BATCH.to_pylist() * 2))
+    manifest = json.loads((tmp_path / "out" / "_SUCCESS").read_text())
+    assert (manifest["rows"], manifest["format"], manifest["partition_by"]) == (4, form, ["s"])
+    sizes = {one["path"]: one["bytes"] for one in manifest["files"]}
+    assert sizes == {path: (tmp_path / "out" / path).stat().st_size for path in sizes} and len(sizes) == 4
+
+
+def test_files_are_added_only_to_those_of_the_same_columns(tmp_path: Path) -> None:
+    path = f"{tmp_path}/out/"
+    for at in range(2):
+        out = laid_out(path, append=True, partition_by=("a",))
+        out.write(CHIEF, BATCH)
+        out.commit()
+        # a job that writes no rows adds nothing
+        if at:
+            laid_out(path, append=True, partition_by=("a",)).commit()
+        assert len(list(Path(path).rglob("*.parquet"))) == 2 * (at + 1)
+    layout = Layout(append=True, partition_by=("a",))
+    for schema, form, asked, words in (
+        ("a bigint, s string", None, layout, "have a column 'f', and the rows do not"),
+        ("a bigint, s string, f float", None, layout, "have 'f' as double, and the rows have float"),
+        ("a bigint, s string, f double, g int", None, layout, "have no column 'g'"),
+        ("a bigint, s string, f double", "csv", layout, "are parquet, and csv would be added; give output_format='parquet'"),
+        ("a bigint, s string, f double", None, Layout(append=True), r"in directories of a: give partition_by=\['a'\]"),
+        ("a bigint, s string, f double", None, Layout(append=True, partition_by=("s",)), "in directories of a: give"),
+    ):
+        with pytest.raises(SinkError, match=rf"^append= \(--append\): the files in .*/out/ .*{words}"):
+            sink_to(path, Schema.parse(schema).arrow, write_examples, form, layout=asked)
+    with pytest.raises(SinkError, match="append= .*overwrite= .*give one of them"):
+        sink_to(path, SCHEMA.arrow, write_examples, overwrite=True, layout=layout)
+    with pytest.raises(SinkError, match="exists; give overwrite=True .* or append=True"):
+        sink_to(path, SCHEMA.arrow, write_examples)
+
+
+def test_types_that_parquet_changes_can_be_added_to(tmp_path: Path) -> None:
+    schema = Schema.parse("t timestamp(0), n bigint")
+    for _ in range(2):
+        out = sink_to(f"{tmp_path}/out/", schema.arrow, write_examples, layout=Layout(append=True))
+        out.write(CHIEF, pa.RecordBatch.from_pylist([{"t": datetime.datetime(2024, 1, 2), "n": 1}], schema.arrow))
+        out.commit()
+    assert len(read(tmp_path / "out", schema)) == 2
+
+
+def test_a_failed_job_leaves_a_directory_as_it_was(tmp_path: Path) -> None:
+    out = laid_out(f"{tmp_path}/out/", append=True, manifest=True)
+    out.write(CHIEF, BATCH)
+    out.commit()
+    before = {name: (tmp_path / "out" / name).read_bytes() for name in os.listdir(tmp_path / "out")}
+    for options in ({}, {"max_rows": 1}, {"sort_by": (("a", False),)}):
+        out = laid_out(f"{tmp_path}/out/", append=True, manifest=True, **options)
+        out.write(CHIEF, BATCH)
+        out.restart()
+        out.write(CHIEF, BATCH)
+        out.abort()
+    assert {name: (tmp_path / "out" / name).read_bytes() for name in os.listdir(tmp_path / "out")} == before
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.parquet", "out/"])
+def test_rows_of_all_tasks_are_sorted(name: str, tmp_path: Path) -> None:
+    out = laid_out(f"{tmp_path}/{name}", sort_by=(("s", True),))
+    assert isinstance(out, SortedSink)
+    out.write(WORKER, BATCH)
+    out.restart()
+    for task in (WORKER, CHIEF):
+        out.write(task, BATCH)
+    joined: list[Any] = []
+    out.commit_with(None, joined.append)
+    assert joined == [()] and [row["s"] for row in read(tmp_path / name)] == ["é", "é", 'x",\n', 'x",\n']
+    out.abort()
+    assert os.listdir(tmp_path) == [name.rstrip("/")]
+
+
+def test_a_compression_is_the_files(tmp_path: Path) -> None:
+    for name, given, want in (
+        ("a.parquet", "gzip", "GZIP"),
+        ("b.parquet", "none", "UNCOMPRESSED"),
+        ("c.parquet", None, "SNAPPY"),
+    ):
+        out = laid_out(tmp_path / name, compression=Compression(given) if given is not None else None)
+        out.write(CHIEF, BATCH)
+        out.commit()
+        assert pq.ParquetFile(tmp_path / name).metadata.row_group(0).column(0).compression == want
+    sizes = []
+    rows = pa.RecordBatch.from_pylist([{"a": 1, "s": "same", "f": 0.5}] * 5000, SCHEMA.arrow)
+    for compression in (None, Compression("none"), Compression("lz4"), Compression("zstd", 9)):
+        out = laid_out(tmp_path / f"{compression}.arrow", compression=compression)
+        out.write(CHIEF, rows)
+        out.commit()
+        sizes.append((tmp_path / f"{compression}.arrow").stat().st_size)
+        assert read(tmp_path / f"{compression}.arrow") == rows.to_pylist()
+    assert sizes[0] == sizes[1] > 4 * sizes[2] > sizes[3]
+
+
+def test_what_flinks_task_managers_cannot_do_the_host_does(tmp_path: Path) -> None:
+    assert laid_out(f"{tmp_path}/out/").spread and not laid_out(f"{tmp_path}/out/", manifest=True).spread

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import fsspec
@@ -23,6 +24,7 @@ class Stream:
         self.parts: list[dict[str, str]] = []
         self.blocksize = options["block_size"]
         self.closed = self.discarded = False
+        self.buffer: Any = b"the last part"
 
     def write(self, data: bytes) -> None:
         self.written += data
@@ -79,6 +81,12 @@ class Bucket:
 
     def exists(self, path: str) -> bool:
         return self.isfile(path) or self.isdir(path)
+
+    def cat_file(self, path: str) -> bytes:
+        return self.files[path]
+
+    def pipe_file(self, path: str, value: bytes) -> None:
+        self.files[path] = value
 
     def rm(self, paths: list[str]) -> None:
         for path in paths:
@@ -401,3 +409,77 @@ def test_a_store_that_can_only_be_read(make: Any, memory: MemoryFileSystem, monk
     monkeypatch.setattr(memory, "pipe_file", refuses)
     with pytest.raises(SinkError, match="output: this file system can only be read"):
         make(memory, "/a/o", "memory://a/o", False)
+
+
+# -- files that are added
+
+
+def test_uploads_are_added_and_the_manifest_comes_last() -> None:
+    bucket = Bucket(**{"out/part-0": b"old", "out/_SUCCESS": b"before"})
+    place = UploadFolder(bucket, "b/out", "s3://b/out", False, True)
+    assert place.adds
+    filled(place, **{"d=1/part-1": b"new", "part-2": b"more"})
+    place.finish("part-2")
+    assert len(bucket.files) == 2
+    asked = []
+
+    def seal(there: bytes | None, others: Sequence[str]) -> bytes:
+        asked.append((there, sorted(others), sorted(bucket.files)))
+        return b"after"
+
+    place.commit(seal)
+    new = {"b/out/d=1/part-1": b"new", "b/out/part-2": b"more"}
+    assert bucket.files == {"b/out/part-0": b"old", "b/out/_SUCCESS": b"after", **new}
+    assert asked == [(b"before", ["part-0"], ["b/out/_SUCCESS", "b/out/d=1/part-1", "b/out/part-0", "b/out/part-2"])]
+    # nothing to add
+    place = UploadFolder(bucket, "b/out", "s3://b/out", False, True)
+    place.commit(seal)
+    assert len(asked) == 1
+
+
+def test_an_addition_that_fails_leaves_what_was_there() -> None:
+    bucket = Bucket(**{"out/part-0": b"old"})
+    bucket.fails["b/out/part-2"] = OSError("broke")
+    place = UploadFolder(bucket, "b/out", "s3://b/out", False, True)
+    filled(place, **{"part-1": b"new", "part-2": b"new"})
+    with pytest.raises(OSError, match="broke"):
+        place.commit()
+    place.abort()
+    assert bucket.files == {"b/out/part-0": b"old"}
+
+
+def test_what_was_sent_is_no_longer_in_memory() -> None:
+    bucket = Bucket()
+    place = folder(bucket)
+    filled(place, **{"part-0": b"new", "part-1": b""})
+    place.finish("part-0")
+    assert bucket.streams[0].closed and bucket.streams[0].buffer is None
+
+
+def test_files_are_moved_beside_those_that_are_there(memory: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.pipe_file("/a/out/part-0", b"old")
+
+    def adding() -> MovedFolder:
+        place = MovedFolder(memory, "/a/out", "memory://a/out", False, True)
+        filled(place, **{"d=1/part-1": b"new", "part-2": b"new"})
+        place.finish("part-2")
+        return place
+
+    assert adding().adds
+    place, real = adding(), memory.mv
+
+    def breaks(one: str, other: str) -> None:
+        if other.endswith("part-2"):
+            raise OSError("broke")
+        real(one, other)
+
+    monkeypatch.setattr(memory, "mv", breaks)
+    with pytest.raises(OSError, match="broke"):
+        place.commit()
+    place.abort()
+    assert {path: data for path, data in content(memory).items() if "partial" not in path} == {"/a/out/part-0": b"old"}
+    monkeypatch.setattr(memory, "mv", real)
+    adding().commit(lambda there, others: b"sealed")
+    new = {"/a/out/d=1/part-1": b"new", "/a/out/part-2": b"new"}
+    found = {path: data for path, data in content(memory).items() if "partial" not in path}
+    assert found == {"/a/out/part-0": b"old", "/a/out/_SUCCESS": b"sealed", **new}

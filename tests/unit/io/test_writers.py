@@ -91,10 +91,9 @@ def test_a_gate_passes_bytes_until_it_is_shut() -> None:
     assert stream.getvalue() == b"abcdef" and not stream.closed
 
 
-def test_small_batches_are_joined_and_the_last_ones_written_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Gathered, "_ROWS", 5)
+def test_small_batches_are_joined_and_the_last_ones_written_at_the_end() -> None:
     written = Writer()
-    gathered = Gathered(written)
+    gathered = Gathered(written, 5)
     for start in range(0, 12, 2):
         gathered.write(pa.record_batch({"x": [start, start + 1]}))
     assert [table.num_rows for table in written.got] == [6, 6]
@@ -103,6 +102,19 @@ def test_small_batches_are_joined_and_the_last_ones_written_at_the_end(monkeypat
     gathered.close()
     assert written.closed and [number for table in written.got for number in table["x"].to_pylist()] == list(range(13))
     assert all(table["x"].num_chunks == 1 for table in written.got)
+
+
+def test_batches_are_written_early_if_they_are_large() -> None:
+    out = io.BytesIO()
+    writer = Gathered(JsonLines(out), 1000, 100)
+    batch = pa.record_batch({"n": range(8)})
+    writer.write(batch)
+    assert not out.getvalue()
+    writer.write(batch)
+    assert out.getvalue().count(b"\n") == 16
+    writer.write(batch)
+    writer.close()
+    assert out.getvalue().count(b"\n") == 24
 
 
 def test_no_batches_are_no_rows() -> None:
