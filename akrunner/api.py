@@ -18,7 +18,7 @@ from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import Prepared, prepare
 from akrunner.prepare.layouts import layout_of
 from akrunner.running.engines import check_observer
-from akrunner.running.inputs import lines_source, table_of
+from akrunner.running.inputs import arriving_source, table_of
 from akrunner.running.outputs import run_into
 from akrunner.running.result import Result
 from akrunner.stream_job import StreamJob
@@ -76,11 +76,15 @@ def run_train(
 def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> StreamJob:
     """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
     given, engine = _with_engine(given, observer)
-    source, form, columns = lines_source(given.source, given.input_format, given.input_schema, follow)
+    source, form, columns = arriving_source(
+        given.source, given.input_format, given.input_schema, follow, engine, given.flush_seconds
+    )
     prepared = prepare("stream", dataclasses.replace(given, source=source, input_format=form, input_schema=columns))
     schema = prepared.job.output_schema
     return StreamJob(
-        lambda sink, cancel: engine.run(prepared.job, prepared.table, sink, observer, cancel), schema.arrow if schema else None
+        lambda sink, cancel: engine.run(prepared.job, prepared.table, sink, observer, cancel),
+        schema.arrow if schema else None,
+        prepared.table.arriving,
     )
 
 

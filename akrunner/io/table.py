@@ -14,6 +14,7 @@ from akrunner.foreign import ours
 
 if TYPE_CHECKING:
     from akrunner.io.paths import Files
+    from akrunner.io.streams.arriving import Arriving
 
 #: the most rows in a batch that a reader gives
 BATCH_ROWS = 65536
@@ -38,6 +39,7 @@ class TableSource:
         stop: ends a read that is running in another thread, as far as that is possible.
         each: (schema, the name of whatever has that schema) -> (path, table) of each file, in that schema, or in the table's
             own if it is None. Opens no file before its table is read. None if the table is not made of files.
+        arriving: of a stream whose positions are stored: stores them; None of all other tables.
     """
 
     schema: pa.Schema
@@ -49,6 +51,7 @@ class TableSource:
     read_from: Files | None = None
     stop: Callable[[], None] = _nothing
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
+    arriving: Arriving | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in order.

@@ -16,6 +16,7 @@ from akrunner.errors import ConfigError, ModelError
 from akrunner.foreign import ours, redacted
 from akrunner.io.paths import PathLike
 from akrunner.io.sinks import format_shown
+from akrunner.io.streams import is_stream
 from akrunner.io.table import TableSource
 from akrunner.launch import files
 from akrunner.launch.interpreters import Interpreter
@@ -28,7 +29,7 @@ from akrunner.planning.tasks import planned_tasks
 from akrunner.planning.text import HIDDEN, neat, value_shown
 from akrunner.prepare.arguments import Arguments
 from akrunner.prepare.job import checked
-from akrunner.running.inputs import lines_source, table_of
+from akrunner.running.inputs import arriving_source, lines_source, table_of
 from akrunner.running.outputs import IN_MEMORY
 from akrunner.schema import Field, Schema
 from akrunner.spec import JobSpec, SplitSpec
@@ -48,7 +49,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
     check_choice("verb", verb, tuple(_MODES))
     if try_rows is not None:
         check_count("try_rows", try_rows, 1)
-        if follow or (isinstance(given.source, str) and given.source == "-"):
+        if follow or (isinstance(given.source, str) and given.source == "-") or (verb == "stream" and is_stream(given.source)):
             raise ConfigError(
                 "try_rows (--dry-run=N): rows that arrive would be taken from the stream; name a file that is there"
             )
@@ -58,7 +59,8 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         )
     _check_meant(verb, {**vars(given), "model_out": model_out, "follow": follow})
     engine = engine_of(given.engine)
-    source, form, schema = lines_source(table_of(given.source, engine), given.input_format, given.input_schema, follow)
+    lines = table_of(given.source, engine), given.input_format, given.input_schema, follow
+    source, form, schema = arriving_source(*lines, engine, given.flush_seconds) if verb == "stream" else lines_source(*lines)
     if model_out is not None:
         with ours(ModelError, f"model_out: cannot open {model_out}"):
             check_target(check_path("model_out", model_out, ModelError), check_flag("overwrite", given.overwrite))
