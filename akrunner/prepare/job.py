@@ -14,6 +14,7 @@ from akrunner import codec
 from akrunner.checks import check_flag, check_path, check_paths, check_replaces_nothing, check_text
 from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
+from akrunner.io.decimals import check_decimals
 from akrunner.io.formats import check_format, check_output_format
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.paths import check_apart
@@ -87,6 +88,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     python_env, requirements = optional_path("python_env", given.python_env), optional_path("requirements", given.requirements)
     select, form = check_select(given.select), check_format(given.input_format, "input_format")
     columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
+    decimals = check_decimals(given.decimals)
     _check_sink(given, job)
     check_directories(vars(job))
 
@@ -113,6 +115,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
                 select_seconds=given.timeout,
                 columns=columns,
                 defaults=defaults,
+                decimals=decimals,
                 flush_seconds=given.flush_seconds if mode == "stream" else None,
             )
 
@@ -150,7 +153,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
         schema=schema,
         python=interpreter.path,
         tables=asked,
-        notes=(*job.notes, *read_twice(table)),
+        notes=(*job.notes, *read_twice(table), *table.notes),
         marked=table.arriving is not None,
     )
     return Prepared(job, table, interpreter), requirements
