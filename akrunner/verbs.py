@@ -11,7 +11,7 @@ from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.planning.making import plan_job
 from akrunner.planning.plan import Plan
-from akrunner.prepare.arguments import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
+from akrunner.prepare.arguments import Arguments, CsvLike, PathLike, SchemaLike, ScriptLike, SplitLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob
@@ -40,11 +40,13 @@ def run(
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     data_format: Literal["examples", "columns"] = "examples",
     output_tables: SequenceNotStr[str] = (),
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
     partition_by: SequenceNotStr[str] | None = None,
     sort_by: SequenceNotStr[str] | None = None,
@@ -122,6 +124,9 @@ def run(
         input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
             each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
             line (path, line, text), or several files of lines side by side, a column for each.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_tables: tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has
@@ -132,6 +137,8 @@ def run(
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
             `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
@@ -205,11 +212,13 @@ def run(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             data_format=data_format,
             output_tables=output_tables,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
             partition_by=partition_by,
             sort_by=sort_by,
@@ -273,6 +282,7 @@ def train(
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     data_format: Literal["examples", "columns"] = "examples",
     output_schema: SchemaLike | None = None,
     overwrite: bool = False,
@@ -345,6 +355,9 @@ def train(
         input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
             each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
             line (path, line, text), or several files of lines side by side, a column for each.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
@@ -412,6 +425,7 @@ def train(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             data_format=data_format,
             output_schema=output_schema,
             overwrite=overwrite,
@@ -466,6 +480,7 @@ def stream(
     decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     follow: bool = False,
     flush_seconds: float = 0.02,
     data_format: Literal["examples", "columns"] = "examples",
@@ -531,6 +546,9 @@ def stream(
         input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
             each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
             line (path, line, text), or several files of lines side by side, a column for each.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -587,6 +605,7 @@ def stream(
             decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             flush_seconds=flush_seconds,
             data_format=data_format,
             output_schema=output_schema,
@@ -646,6 +665,7 @@ def plan(
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     follow: bool = False,
     flush_seconds: float = 0.02,
     data_format: Literal["examples", "columns"] = "examples",
@@ -653,6 +673,7 @@ def plan(
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
     partition_by: SequenceNotStr[str] | None = None,
     sort_by: SequenceNotStr[str] | None = None,
@@ -736,6 +757,9 @@ def plan(
         input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
             each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
             line (path, line, text), or several files of lines side by side, a column for each.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -748,6 +772,8 @@ def plan(
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
             `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
@@ -820,12 +846,14 @@ def plan(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             flush_seconds=flush_seconds,
             data_format=data_format,
             output_tables=output_tables,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
             partition_by=partition_by,
             sort_by=sort_by,

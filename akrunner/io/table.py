@@ -52,8 +52,8 @@ class TableSource:
     read_from: Files | None = None
     stop: Callable[[], None] = _nothing
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
-    arriving: Arriving | None = None
     notes: tuple[str, ...] = ()
+    arriving: Arriving | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in order.

@@ -88,6 +88,7 @@ class PackArguments:
     split_by: str = "name"
     input_schema: str | Schema | None = None
     input_format: str | None = None
+    input_csv: str | Mapping[str, Any] | None = None
     overwrite: bool = False
     seed: int = 0
     kind: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from akrunner.io.paths import PathLike
@@ -28,6 +28,7 @@ def pack(
     split_by: Literal["name", "exact"] = "name",
     input_schema: str | Schema | None = None,
     input_format: str | None = None,
+    input_csv: str | Mapping[str, Any] | None = None,
     overwrite: bool = False,
     seed: int = 0,
     kind: Literal["images", "texts", "files", "rows"] | None = None,
@@ -64,6 +65,7 @@ def pack(
             even as chance has them. exact: each class has its share in every split, to within a row.
         input_schema: for tables, as in `run`.
         input_format: for tables, as in `run`.
+        input_csv: of tables, as in `run`.
         overwrite: pack everything anew; the old output stays valid until that is done.
         seed: seed of the order and the splits.
         kind: images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.
@@ -102,6 +104,7 @@ def pack(
             split_by=split_by,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             overwrite=overwrite,
             seed=seed,
             kind=kind,

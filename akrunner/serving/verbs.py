@@ -8,7 +8,7 @@ from typing import Any, Literal
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
-from akrunner.prepare.arguments import PathLike, SchemaLike
+from akrunner.prepare.arguments import CsvLike, PathLike, SchemaLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -39,9 +39,11 @@ def predict(
     decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
     partition_by: SequenceNotStr[str] | None = None,
     sort_by: SequenceNotStr[str] | None = None,
@@ -94,12 +96,17 @@ def predict(
         input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
             each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
             line (path, line, text), or several files of lines side by side, a column for each.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
             `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
@@ -151,9 +158,11 @@ def predict(
             decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
             partition_by=partition_by,
             sort_by=sort_by,
@@ -200,9 +209,11 @@ def plan_predict(
     decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
     partition_by: SequenceNotStr[str] | None = None,
     sort_by: SequenceNotStr[str] | None = None,
@@ -256,12 +267,17 @@ def plan_predict(
         input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
             each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
             line (path, line, text), or several files of lines side by side, a column for each.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
             `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
@@ -310,9 +326,11 @@ def plan_predict(
             decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
             partition_by=partition_by,
             sort_by=sort_by,
@@ -360,6 +378,7 @@ def predict_stream(
     decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     follow: bool = False,
     flush_seconds: float = 0.02,
     output_schema: SchemaLike | None = None,
@@ -412,6 +431,9 @@ def predict_stream(
         input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
             each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
             line (path, line, text), or several files of lines side by side, a column for each.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
@@ -454,6 +476,7 @@ def predict_stream(
             decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             flush_seconds=flush_seconds,
             output_schema=output_schema,
             num_workers=num_workers,
