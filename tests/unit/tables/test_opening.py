@@ -278,6 +278,8 @@ def test_a_folder_is_a_source(tmp_path: Path) -> None:
         read(["odps://demo/tables/t"], input_format="images")
     with pytest.raises(SourceError, match="input_format= .--input-format. is for files; the source is a table in"):
         read("postgresql://me@localhost/shop?table=t", input_format="images")
+    with pytest.raises(SourceError, match=r"input_csv= .--input-csv. is for CSV, and input_format='lines' .* is not"):
+        read(tmp_path, input_format="lines", input_csv=CsvOptions(delimiter=";"))
 
 
 def test_a_query_reads_no_file_that_it_does_not_need(tmp_path: Path) -> None:
