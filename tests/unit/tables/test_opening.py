@@ -12,6 +12,7 @@ import pytest
 
 from akrunner import codec
 from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
+from akrunner.io.csv_options import CsvOptions
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
 from akrunner.tables import files
