@@ -30,8 +30,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def is_stream(given: Any) -> bool:
-    """Whether it is the URL of a stream in one of these systems."""
-    return isinstance(given, (str, os.PathLike)) and _scheme(os.fspath(given)) in _MODULES
+    """Whether it is the URL of a stream in one of these systems. (No path is: it would have one slash of the two.)"""
+    return isinstance(given, str) and _scheme(given) in _MODULES
 
 
 def system_of(url: str) -> StreamSystem:
