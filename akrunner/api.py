@@ -76,10 +76,8 @@ def run_train(
 def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> StreamJob:
     """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
     given, engine = _with_engine(given, observer)
-    source, form, columns = arriving_source(
-        given.source, given.input_format, given.input_schema, follow, engine, given.flush_seconds
-    )
-    prepared = prepare("stream", dataclasses.replace(given, source=source, input_format=form, input_schema=columns))
+    given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))
+    prepared = prepare("stream", given)
     schema = prepared.job.output_schema
     return StreamJob(
         lambda sink, cancel: engine.run(prepared.job, prepared.table, sink, observer, cancel),

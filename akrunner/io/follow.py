@@ -14,7 +14,6 @@ from akrunner.foreign import ours
 from akrunner.io import parse
 from akrunner.io.formats.lines import Lines
 from akrunner.io.table import TableSource
-from akrunner.io.text import Pieces
 from akrunner.schema import Schema
 
 _BLOCK = 1 << 20
@@ -33,14 +32,16 @@ def open_text(fd: int, form: Lines, schema: Schema | None, follow: bool, name: s
     Raises:
         SourceError: the first lines do not parse.
     """
-    pieces = Pieces(_growing(fd, name) if follow else lambda size: os.read(fd, _BLOCK), form.quoted, name, growing=True)
+    read = _growing(fd, name) if follow else lambda size: os.read(fd, _BLOCK)
+    with ours(SourceError, f"source: cannot read {name} as {form.name}"):
+        form, pieces, notes = form.text(read, name, growing=True, wait=schema is None)
     asked = pa.schema([(field.name, field.type) for field in schema]) if schema is not None else None
     parser = form.parser(pieces, asked)
     if schema is not None:
         return TableSource(schema.arrow, lambda: _as_asked(parse.batches(pieces, parser), schema.arrow), name)
     with ours(SourceError, f"source: cannot read {name} as {form.name}"):
         guessed, batches = parse.opened(pieces, parser)
-    return TableSource(guessed, lambda: batches, name)
+    return TableSource(guessed, lambda: batches, name, notes=tuple(notes))
 
 
 def _as_asked(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,8 @@ def open_files(files: Files, wanted: Schema | None, shown: str, columns: Sequenc
     """
     reader = _Reader(files, wanted, columns)
     schema, first = reader.begin()
+    told = reader.reading.told
+    files = replace(files, csv=told.csv or files.csv)
 
     def again() -> Iterator[pa.RecordBatch]:
         return reader.every(schema, reader.open(files.paths[0], None if reader.leads == files.paths[0] else schema)[1])
@@ -47,7 +50,14 @@ def open_files(files: Files, wanted: Schema | None, shown: str, columns: Sequenc
         ]
 
     return TableSource(
-        schema, opened_once(reader.every(schema, first), again), shown, True, files=files, read_from=files, each=each
+        schema,
+        opened_once(reader.every(schema, first), again),
+        shown,
+        True,
+        files=files,
+        read_from=files,
+        each=each,
+        notes=tuple(told.notes),
     )
 
 
@@ -60,7 +70,8 @@ class _Reader:
         self.named = partitions.columns(files.paths, files.base)
         self.only = wanted.names if wanted is not None else list(columns) if columns is not None else None
         inside = [name for name in self.only if name not in self.named] if self.only is not None else None
-        self._opener = formats.named(files.format).opener(Reading(files, self._unnamed(self.wanted), inside))
+        self.reading = Reading(files, self._unnamed(self.wanted), inside)
+        self._opener = formats.named(files.format).written_as(files.csv).opener(self.reading)
         #: the file whose columns are the table's columns
         self.leads = files.paths[0]
 

@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import formats, frames, packed, parse, paths, readers, systems
+from akrunner.io import connections, datasets, formats, frames, packed, parse, partitions, paths, readers, systems
 from akrunner.io.casts import asked
+from akrunner.io.csv_options import CsvOptions
+from akrunner.io.decimals import converted
 from akrunner.io.formats.base import Reading
-from akrunner.io.rows import from_cursor, from_rows
+from akrunner.io.rows import from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.io.taken import filled, taken
@@ -34,39 +36,56 @@ def open_source(
     read_examples: ExampleReader,
     input_schema: Schema | None = None,
     input_format: str | None = None,
+    input_csv: CsvOptions | None = None,
     select: str | None = None,
     select_seconds: float | None = None,
     columns: Sequence[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
     flush_seconds: float | None = None,
+    decimals: str = "refuse",
 ) -> TableSource:
     """Open a table.
 
     Args:
         source: a path, a list of paths, a glob, a directory, a URL, a split that `pack` has written; or a pyarrow Table,
             RecordBatch, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a table of deltalake or
-            pyiceberg, any object with `__arrow_c_stream__`, a dict of arrays, an iterable of rows (dicts, named tuples, dataclasses, or tuples with
+            pyiceberg, a dataset of Hugging Face's library or of Lance, any object with `__arrow_c_stream__`, a cursor or a
+            result of SQLAlchemy, a connection, engine or session whose database runs `select`, a dict of arrays, an iterable
+            of rows (dicts, named tuples, dataclasses, or tuples with
             `input_schema`) or of RecordBatches.
         read_examples: turns a TFRecord stream into batches.
         input_schema: the columns to take and their types; required for TFRecord and for rows that are tuples.
         input_format: the format of files whose names do not tell it.
+        input_csv: how CSV files are written; None: their names and beginnings tell it.
         flush_seconds: how long a row of an iterable may wait for more rows; None: until a batch is full.
         select: an SQL query over the source, which it calls `input`; or only the text that would stand between SELECT and FROM.
         select_seconds: how long the query may take to give its first rows; None: for ever.
         columns: the only columns to take, in this order; with `select`, these are columns of the query's result. Without
             `select`, the other columns are not read if the format can leave them out. None: take all columns.
         defaults: for a column that is taken, the value that replaces its nulls.
+        decimals: what columns of decimals become, one of `akrunner.io.decimals.WAYS`.
     Raises:
         SourceError: the source does not exist, cannot be read, is not a table, or lacks a column.
     """
     url = systems.one_system(source, input_format)
     if url is not None:
+        if input_csv is not None:
+            raise SourceError("input_csv= (--input-csv) is for files; the source is a table")
         # if the URL names no table, the database system itself runs the query
         asked = select if not systems.names_table(url) else None
-        source = systems.system_of(url).open(url, asked, columns if select is None and input_schema is None else None)
+        source = systems.system_of(url).open(
+            systems.with_decimals(url, decimals), asked, columns if select is None and input_schema is None else None
+        )
         select = select if asked is None else None
+    elif connections.is_connection(source):
+        _check_no_format(source, input_format)
+        source, select = connections.queried(source, select, input_schema), None
     with ours(SourceError, "source: cannot read it as a table"):
-        table = _open(source, read_examples, input_schema, input_format, flush_seconds, columns if select is None else None)
+        table = _open(
+            source, read_examples, input_schema, input_format, flush_seconds, columns if select is None else None, input_csv
+        )
+    # what follows makes other tables, without what was found about this one
+    found = table.notes
     if not table.schema.names and not isinstance(source, TableSource):
         raise SourceError(f"source: {table.name} has no columns")
     if table.arriving is not None and select is not None:
@@ -75,10 +94,10 @@ def open_source(
             f"select= (--select) is for a table that ends; of {table.name}, name the columns in input_schema= (--input-schema), "
             "and let the script leave rows out"
         )
-    if table.elsewhere and any(one is not None for one in (input_schema, select, columns, defaults)):
+    if table.elsewhere and (decimals != "refuse" or any(one is not None for one in (input_schema, select, columns, defaults))):
         raise SourceError(
-            f"select=, input_schema=, columns=, defaults=: the rows of {table.name} do not come through this process; select "
-            "and CAST where it comes from"
+            f"select=, input_schema=, columns=, defaults=, decimals=: the rows of {table.name} do not come through this process; "
+            "select and CAST where it comes from"
         )
     if select is None and not table.elsewhere:
         # a query tells columns of the same name apart
@@ -90,8 +109,9 @@ def open_source(
         table = selected(table, select, select_seconds)
     if columns is not None:
         table = taken(table, columns)
-    table = _plain(table)
-    return filled(table, defaults) if defaults else table
+    table = dataclasses.replace(_plain(table), notes=found)
+    table = converted(table, decimals)
+    return dataclasses.replace(filled(table, defaults), notes=table.notes) if defaults else table
 
 
 def _open(
@@ -101,6 +121,7 @@ def _open(
     form: str | None,
     flush_seconds: float | None = None,
     columns: Sequence[str] | None = None,
+    csv: CsvOptions | None = None,
 ) -> TableSource:
     """Open a source without casting or selecting.
 
@@ -109,14 +130,19 @@ def _open(
     """
     if isinstance(source, TableSource):
         return source
+    found = datasets.opened(source, columns) if form is None else None
+    if found is not None:
+        return found
     if isinstance(source, (str, os.PathLike)) or _is_path_list(source):
         # also if the format is given: files that the pack's list does not name are not part of it
-        found = packed.find(source)
-        if found is not None and (form is None or formats.named(form).name == found.files.format):
-            return _from_files(found.files, read_examples, schema or found.schema, columns)
-        return _from_files(paths.expand(source, form), read_examples, schema, columns)
-    if form is not None:
-        raise SourceError("input_format= is for files; the source is " + type(source).__name__)
+        pack = packed.find(source)
+        if pack is not None and (form is None or formats.named(form).name == pack.files.format):
+            return _from_files(pack.files, read_examples, schema or pack.schema, columns, csv)
+        files = paths.expand(source, form, formats.csv.FORMAT.name if csv is not None else None)
+        return _from_files(files, read_examples, schema, columns, csv)
+    if csv is not None:
+        raise SourceError("input_csv= is for files; the source is " + type(source).__name__)
+    _check_no_format(source, form)
     if isinstance(source, pa.Table):
         return TableSource(source.schema, lambda: iter(source.to_batches(max_chunksize=BATCH_ROWS)), replayable=True)
     if isinstance(source, pa.RecordBatch):
@@ -151,8 +177,8 @@ def _open(
             else source.fetch_record_batch()
         )
         return TableSource(reader.schema, lambda: iter(reader))
-    if frames.is_cursor(source):
-        return from_cursor(source, schema)
+    if connections.is_result(source):
+        return connections.fetched(source, schema)
     if hasattr(source, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(source)
         again = opened_once(iter(reader), lambda: iter(pa.RecordBatchReader.from_stream(source)))
@@ -177,9 +203,28 @@ def _open(
     )
 
 
+def _check_no_format(source: Any, form: str | None) -> None:
+    if form is not None:
+        raise SourceError("input_format= is for files; the source is " + type(source).__name__)
+
+
 def _from_files(
-    files: paths.Files, read_examples: ExampleReader, schema: Schema | None, columns: Sequence[str] | None
+    files: paths.Files,
+    read_examples: ExampleReader,
+    schema: Schema | None,
+    columns: Sequence[str] | None,
+    csv: CsvOptions | None,
 ) -> TableSource:
+    if csv is not None:
+        if not formats.named(files.format).delimited:
+            raise SourceError(
+                f"input_csv= (--input-csv) is for CSV; {redacted(files.paths[0])} is {files.format}; leave it out"
+            )
+        if schema is not None:
+            # before columns are left out: without a line of names their places are all that tells them apart
+            inside = partitions.columns(files.paths, files.base)
+            csv = csv.named(tuple(field.name for field in schema if field.name not in inside))
+        files = dataclasses.replace(files, csv=csv)
     schema = _narrowed(schema, columns) if schema is not None else None
     first = redacted(files.paths[0])
     shown = first if len(files.paths) == 1 else f"{first} and {len(files.paths) - 1} more"

@@ -40,6 +40,7 @@ class TableSource:
         each: (schema, the name of whatever has that schema) -> (path, table) of each file, in that schema, or in the table's
             own if it is None. Opens no file before its table is read. None if the table is not made of files.
         arriving: of a stream whose positions are stored: stores them; None of all other tables.
+        notes: warnings about the table, which its job shows.
     """
 
     schema: pa.Schema
@@ -51,6 +52,7 @@ class TableSource:
     read_from: Files | None = None
     stop: Callable[[], None] = _nothing
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
+    notes: tuple[str, ...] = ()
     arriving: Arriving | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:

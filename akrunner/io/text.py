@@ -40,6 +40,11 @@ _OTHER = {
 }
 
 
+def is_other(head: bytes) -> str | None:
+    """Return what a file that begins with these bytes is, and what to do; None if it may be text."""
+    return next((what for magic, what in _OTHER.items() if head.startswith(magic)), None)
+
+
 @dataclass(frozen=True)
 class Piece:
     """Whole rows of a text.
@@ -81,14 +86,22 @@ class Pieces:
     """
 
     def __init__(
-        self, read: Callable[[int], bytes], quoted: bool, name: str, growing: bool = False, back: bytes | None = None
+        self,
+        read: Callable[[int], bytes],
+        quoted: bool,
+        name: str,
+        growing: bool = False,
+        back: bytes | None = None,
+        skipped: Callable[[], int] = lambda: 0,
     ) -> None:
         """Args:
         read: called with a number of bytes; returns at most as many, as soon as there are any; empty: the text has ended.
         growing: whether rows are given out without waiting for a whole piece of them.
         back: as in `Piece`.
+        skipped: called when the text has begun; returns how many lines of the file stand before what `read` returns.
         """
         self._back = back
+        self._skipped = skipped
         self.name = name
         self.quoted = quoted
         self._read = read
@@ -145,7 +158,8 @@ class Pieces:
 
     def _begin(self, data: bytes) -> bytes:
         self._begun = True
-        other = next((what for magic, what in _OTHER.items() if data.startswith(magic)), None)
+        self._line += self._skipped()
+        other = is_other(data)
         if other is not None:
             raise SourceError(f"source: {self.name} {other}")
         if b"\n" not in data and b"\r" in data[:-1]:

@@ -28,9 +28,9 @@ OPTIONS = (
         "Any",
         INPUT,
         "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy and .npz, "
-        "TFRecord); a pyarrow "
+        "TFRecord; with `input_format`, images or texts); a pyarrow "
         "Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of "
-        "rows.",
+        "rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`.",
         required=(*FLINK, "pack"),
         instead={
             **dict.fromkeys(FLINK, "a Table or DataStream."),
@@ -133,6 +133,20 @@ OPTIONS = (
         many="COLUMN=VALUE",
     ),
     Option(
+        "decimals",
+        'Literal["refuse", "float64", "text", "int64"]',
+        INPUT,
+        'what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all digits, '
+        '"12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not fit; '
+        '"refuse": an error, unless there are no digits behind the point.',
+        "refuse",
+        also=dict.fromkeys(PREDICTIONS, "In the rows that come out, too."),
+        help="What columns of decimals become: float64, text, or int64 (without the point: 12.50 becomes 1250).",
+        needs=_OF_A_TABLE,
+        verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
+        rows=True,
+    ),
+    Option(
         "split",
         "SplitLike | None",
         INPUT,
@@ -209,12 +223,29 @@ OPTIONS = (
         "input_format",
         "str | None",
         INPUT,
-        "format of the source, if file names do not show it.",
+        'format of the source, if file names do not show it. Of a directory of many small files: "images", a row for each (path, '
+        'label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line (path, '
+        "line, text), or several files of lines side by side, a column for each.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
-        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell.",
+        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell; images, texts or lines: a "
+        "directory of such files.",
         needs=_OF_A_TABLE,
         rows=True,
         instead={"pack": "for tables, as in `run`."},
+    ),
+    Option(
+        "input_csv",
+        "CsvLike | None",
+        INPUT,
+        'how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header, null, '
+        "decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it if "
+        "it is no comma.",
+        verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
+        types={"pack": "str | Mapping[str, Any] | None"},
+        help="How CSV is written: delimiter=;,null=NA. Also quote, header, decimal, comment, skip, encoding.",
+        needs=_OF_A_TABLE,
+        rows=True,
+        instead={"pack": "of tables, as in `run`."},
     ),
     Option(
         "follow",
@@ -309,6 +340,17 @@ OPTIONS = (
         help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where the name of --output does not tell; csv.gz: "
         "compressed.",
         needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "output_csv",
+        "CsvLike | None",
+        OUTPUT,
+        'how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal, encoding. '
+        "None: with commas, and with tabs if the name ends in .tsv.",
+        verbs=("run", "predict"),
+        help="How --output is written if it is CSV: delimiter=tab,null=NA. Also quote, header, decimal, encoding.",
+        needs=dict.fromkeys(("run", "predict"), ("output",)),
         rows=True,
     ),
     Option(

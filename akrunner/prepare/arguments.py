@@ -37,6 +37,8 @@ class Dtypes(Protocol):
 SchemaLike = str | ArrowSchema | Schema | Mapping[str, Any] | Dtypes | np.dtype[Any]
 #: names of splits and their shares of the rows
 SplitLike = str | Mapping[str, float]
+#: how CSV is written: text such as "delimiter=;,null=NA", or a mapping
+CsvLike = str | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -58,17 +60,20 @@ class Arguments:
     select: str | None = None
     columns: SequenceNotStr[str] | None = None
     defaults: Mapping[str, Any] | None = None
+    decimals: str = "refuse"
     split: SplitLike | None = None
     split_by: str | None = None
     split_seed: int = 0
     input_schema: SchemaLike | None = None
     input_format: str | None = None
+    input_csv: CsvLike | None = None
     flush_seconds: float = 0.02
     data_format: str = "examples"
     output_tables: SequenceNotStr[str] = ()
     output_schema: SchemaLike | None = None
     output: PathLike | None = None
     output_format: str | None = None
+    output_csv: CsvLike | None = None
     overwrite: bool = False
     partition_by: SequenceNotStr[str] | None = None
     sort_by: SequenceNotStr[str] | None = None

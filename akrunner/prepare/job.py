@@ -14,6 +14,8 @@ from akrunner import codec
 from akrunner.checks import check_flag, check_path, check_paths, check_replaces_nothing, check_text
 from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
+from akrunner.io.csv_options import CsvOptions
+from akrunner.io.decimals import check_decimals
 from akrunner.io.formats import check_format, check_output_format
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.paths import check_apart
@@ -86,7 +88,9 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     in_schema = schema_of(given.input_schema, "input_schema")
     python_env, requirements = optional_path("python_env", given.python_env), optional_path("requirements", given.requirements)
     select, form = check_select(given.select), check_format(given.input_format, "input_format")
+    csv = CsvOptions.of(given.input_csv, "input_csv")
     columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
+    decimals = check_decimals(given.decimals)
     _check_sink(given, job)
     check_directories(vars(job))
 
@@ -109,10 +113,12 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
                 read_examples=codec.read_examples,
                 input_schema=in_schema,
                 input_format=form,
+                input_csv=csv,
                 select=select,
                 select_seconds=given.timeout,
                 columns=columns,
                 defaults=defaults,
+                decimals=decimals,
                 flush_seconds=given.flush_seconds if mode == "stream" else None,
             )
 
@@ -150,7 +156,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
         schema=schema,
         python=interpreter.path,
         tables=asked,
-        notes=(*job.notes, *read_twice(table)),
+        notes=(*job.notes, *read_twice(table), *table.notes),
         marked=table.arriving is not None,
     )
     return Prepared(job, table, interpreter), requirements

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from akrunner.model import Model
-from akrunner.prepare.arguments import PathLike, SchemaLike
+from akrunner.prepare.arguments import CsvLike, PathLike, SchemaLike
 from akrunner.sequences import SequenceNotStr
 
 ModelLike: TypeAlias = Model | PathLike | pa.Table
@@ -31,12 +31,15 @@ class PredictArguments:
     batch_size: int = 1024
     select: str | None = None
     defaults: Mapping[str, Any] | None = None
+    decimals: str = "refuse"
     input_schema: SchemaLike | None = None
     input_format: str | None = None
+    input_csv: CsvLike | None = None
     flush_seconds: float = 0.02
     output_schema: SchemaLike | None = None
     output: PathLike | None = None
     output_format: str | None = None
+    output_csv: CsvLike | None = None
     overwrite: bool = False
     partition_by: SequenceNotStr[str] | None = None
     sort_by: SequenceNotStr[str] | None = None

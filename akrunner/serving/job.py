@@ -32,6 +32,8 @@ from akrunner.engines.base import Engine, MarkedSink, MarkedSource, Observer, Ro
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
+from akrunner.io.csv_options import CsvOptions
+from akrunner.io.decimals import check_decimals
 from akrunner.io.formats import check_format
 from akrunner.io.partitioner import rechunk
 from akrunner.io.paths import check_apart
@@ -99,10 +101,8 @@ def run_predict_stream(
             f"watch: new models are taken by streams of engine='local'; on {engine.name} start the stream anew with the new "
             "model"
         )
-    source, form, columns = arriving_source(
-        given.source, given.input_format, given.input_schema, follow, engine, given.flush_seconds
-    )
-    prepared = Prediction.prepare(replace(given, source=source, input_format=form, input_schema=columns), engine, arriving=True)
+    given = replace(given, **arriving_source(vars(given), follow, engine))
+    prepared = Prediction.prepare(given, engine, arriving=True)
     return StreamJob(
         lambda sink, cancel: prepared.run(engine, sink, observer, cancel, watched),
         prepared.plan.result,
@@ -298,7 +298,8 @@ class Prediction:
             capacity.check_fits(num_workers=given.num_workers)
         settings = Settings.of(given)
         select, form = check_select(given.select), check_format(given.input_format, "input_format")
-        defaults = check_defaults(given.defaults)
+        csv = CsvOptions.of(given.input_csv, "input_csv")
+        defaults, decimals = check_defaults(given.defaults), check_decimals(given.decimals)
 
         def read() -> TableSource:
             with ours(SourceError, "source: it cannot be read"):
@@ -307,9 +308,11 @@ class Prediction:
                     read_examples=codec.read_examples,
                     input_schema=settings.input_schema,
                     input_format=form,
+                    input_csv=csv,
                     select=select,
                     select_seconds=given.timeout,
                     defaults=defaults,
+                    decimals=decimals,
                     flush_seconds=given.flush_seconds if arriving else None,
                 )
 
@@ -328,7 +331,7 @@ class Prediction:
             settings,
             python,
             requirements if install else None,
-            notes=read_twice(table),
+            notes=[*read_twice(table), *table.notes],
             marked=table.arriving is not None,
         )
         return cls(opened, plan, job, table, arriving)

@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
-from akrunner.io import sinks, sources, systems
+from akrunner.io import formats, sinks, sources, systems
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.sinks import FileSink, PartsSink, SortedSink
+from akrunner.io.sql import columns_read
 from akrunner.io.table import TableSource
 from akrunner.io.writers import ExampleWriter
 from akrunner.schema import Schema
@@ -29,23 +31,48 @@ def open_source(
     *,
     input_schema: Schema | None = None,
     input_format: str | None = None,
+    input_csv: CsvOptions | None = None,
     select: str | None = None,
     columns: Sequence[str] | None = None,
     **options: Any,
 ) -> TableSource:
-    """Open a job's source as `akrunner.io.sources.open_source` does (see there); it may also be a table, or several."""
+    """Open a job's source as `akrunner.io.sources.open_source` does (see there); it may also be a table, or several, or a
+    folder of many small files (`input_format` images, texts, lines)."""
+    only = columns if select is None and input_schema is None else None
     names = [source] if is_table(source) else source
-    if isinstance(names, (list, tuple)) and any(map(is_table, names)):
+    tables = isinstance(names, (list, tuple)) and any(map(is_table, names))
+    if formats.is_folder(input_format) and not tables:
+        # most jobs read no folder, and need not wait for the import of what reads one
+        from akrunner.folders.tables import SCHEMAS, open_folder
+
+        # a database has no format
+        systems.one_system(source, input_format)
+        if input_csv is not None:
+            raise SourceError(
+                f"input_csv= (--input-csv) is for CSV, and input_format={input_format!r} (--input-format) is not; leave one out"
+            )
+        wanted = [field.name for field in input_schema] if input_schema is not None and select is None else only
+        with ours(SourceError, "source: it cannot be read"):
+            read = columns_read(select, SCHEMAS[str(input_format)]) if select is not None else None
+            source, input_format = open_folder(source, str(input_format), wanted, read), None
+    if tables:
         odd = next((one for one in names if not is_table(one)), None)
         if odd is not None:
             raise SourceError(f"source: {odd} is a path, and others are tables; give either")
         if input_format is not None:
             raise SourceError("input_format= is for files; the source is a table")
+        if input_csv is not None:
+            raise SourceError("input_csv= (--input-csv) is for files; the source is a table")
         with ours(SourceError, f"source: cannot read {names[0]}"):
-            only = columns if select is None and input_schema is None else None
             source = _tables([TableName.parse(one) for one in names], only)
     return sources.open_source(
-        source, input_schema=input_schema, input_format=input_format, select=select, columns=columns, **options
+        source,
+        input_schema=input_schema,
+        input_format=input_format,
+        input_csv=input_csv,
+        select=select,
+        columns=columns,
+        **options,
     )
 
 
@@ -241,7 +268,11 @@ def sink_to(
 
 
 def file_sink(
-    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
+    path: str,
+    schema: pa.Schema,
+    write_examples: ExampleWriter,
+    form: str | None = None,
+    overwrite: bool = False,
 ) -> RowsSink:
     """Open a job's output as `sink_to` does, but as one file if it is no table."""
     if is_table(path) or systems.is_system(path):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from akrunner.errors import SinkError, SourceError
 from akrunner.io.compression import Codec, Unpacked
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.text import Pieces
 from akrunner.io.writers import Writer
 
@@ -24,6 +25,19 @@ Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 Opener = Callable[[str, pa.Schema | None], Opened]
 #: (block, number of its rows)
 Counted = tuple[Any, int]
+
+
+@dataclass
+class Told:
+    """What a format found out about files beside their columns.
+
+    Attributes:
+        csv: how text files are written; None: they are no CSV.
+        notes: what the user is told about it.
+    """
+
+    csv: CsvOptions | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -52,11 +66,13 @@ class Reading:
             with types that the files tell or that are guessed.
         only: the names of the columns that are drawn, without those in names of directories; None: all columns. A format that
             can read a part of a file leaves the others out of its batches, but never out of the schema.
+        told: takes what the format finds out when it opens the first file.
     """
 
     files: Files
     asked: pa.Schema | None
     only: list[str] | None = None
+    told: Told = field(default_factory=Told)
 
     def within(self, schema: pa.Schema) -> list[str] | None:
         """Return which columns of a file of this schema are read; None: all."""
@@ -91,6 +107,7 @@ class Format:
         doubtful: whether such a file may well be something else than a job's table: a single sample (an array of one image), or
             somebody's document. Its name then does not say that a directory holds tables, and may be replaced.
         lakes: whether Delta, Iceberg and Hudi keep the rows of their tables in such files.
+        delimited: whether `input_csv=` and `output_csv=` say how its files are written.
         compressions: the names of the codecs that its files can be compressed with.
     """
 
@@ -104,6 +121,7 @@ class Format:
     sheets = False
     doubtful = False
     lakes = False
+    delimited = False
     compressions: tuple[str, ...] = ()
 
     def begins(self, head: bytes) -> bool:
@@ -113,6 +131,15 @@ class Format:
             head: the file's first bytes, at most 16.
         """
         return False
+
+    def written_as(self, options: CsvOptions | None, path: str = "") -> Format:
+        """Return the format for text that is written in this way.
+
+        Args:
+            options: what `input_csv=` or `output_csv=` says; None: nothing.
+            path: the name of a file that is written; it may say more.
+        """
+        return self
 
     def opener(self, table: Reading) -> Opener:
         """Return a function that opens the files of a table, one after another. Override it in a format that remembers
