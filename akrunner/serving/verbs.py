@@ -38,6 +38,8 @@ def predict(
     defaults: Mapping[str, Any] | None = None,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
@@ -79,6 +81,10 @@ def predict(
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
@@ -124,6 +130,8 @@ def predict(
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
@@ -165,6 +173,8 @@ def plan_predict(
     defaults: Mapping[str, Any] | None = None,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
@@ -207,6 +217,10 @@ def plan_predict(
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord); "dir/": a directory with a file of each task, parquet
@@ -249,6 +263,8 @@ def plan_predict(
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
@@ -291,6 +307,8 @@ def predict_stream(
     defaults: Mapping[str, Any] | None = None,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     follow: bool = False,
     flush_seconds: float = 0.02,
     output_schema: SchemaLike | None = None,
@@ -335,6 +353,10 @@ def predict_stream(
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
@@ -376,6 +398,8 @@ def predict_stream(
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             flush_seconds=flush_seconds,
             output_schema=output_schema,
             num_workers=num_workers,

@@ -13,6 +13,7 @@ from akrunner.io.ahead import ahead
 from akrunner.io.formats.base import Opened, Opener, Reading, closed_on_failure, closing, is_blob, pieces_of
 from akrunner.io.formats.lines import Lines
 from akrunner.io.text import Pieces
+from akrunner.io.tolerant import tolerant
 from akrunner.io.writers import JsonLines, Writer
 from akrunner.schema import is_list
 
@@ -21,6 +22,7 @@ class Jsonl(Lines):
     name = "jsonl"
     endings = (".jsonl", ".ndjson", ".json", ".jsonl.gz")
     title = "JSON"
+    tolerant = True
 
     def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> parse.JsonParser:
         # columns that the schema does not name are ignored
@@ -53,12 +55,12 @@ class _Files:
         self._rows = 0
 
     def open(self, path: str, like: pa.Schema | None) -> Opened:
-        pieces, close = pieces_of(self._table.files, path, self._form.quoted)
+        pieces, close = pieces_of(self._table.files, path, self._form.quoted, bad=self._table.bad)
         asked = self._table.asked
         # columns that the schema does not name are ignored
         parser = parse.JsonParser(pieces, asked, like if asked is None else None, self._table.only)
         with closed_on_failure(close):
-            schema, batches = parse.opened(pieces, parser)
+            schema, batches = parse.opened(pieces, tolerant(parser, pieces, self._table.bad, self._table.fits))
         return schema, ahead(closing(self._seen(parser, path, batches), close))
 
     def _seen(self, parser: parse.JsonParser, path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
