@@ -100,6 +100,10 @@ class Tolerant:
         batch = self._good(piece) if not loose else None
         if batch is None:
             batch = self._without_bad(piece, line_ends(newlined(piece)) if ends is None else ends, loose)
+        if batch.num_rows and not batch.num_columns:
+            raise SourceError(
+                f"source: cannot read {self.name} as {self.form}: its first rows are objects without a column: {{}}"
+            )
         self._parser.seen(piece.data)
         self._bad.read(batch.num_rows)
         return batch

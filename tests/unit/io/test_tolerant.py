@@ -144,3 +144,26 @@ def test_a_quote_that_is_never_closed_costs_its_line_alone(monkeypatch: pytest.M
 def test_tables_that_are_no_text_are_refused() -> None:
     with pytest.raises(SourceError, match="bad_rows= .--bad-rows. is for CSV and JSON lines"):
         open_source({"a": [1]}, read_examples=read_examples, bad=BadRows.of("skip", 1))
+
+
+def test_objects_without_a_column_fail(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text("{}\n{}\n")
+    with pytest.raises(SourceError, match="objects without a column"):
+        read(path)
+
+
+def test_a_column_that_no_object_has_fails(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a":1}\n{"a":\n')
+    with pytest.raises(SourceError, match="no object in .* has a 'b'"):
+        read(path, "a bigint, b bigint")
+
+
+def test_a_query_sees_the_good_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id\n1\nx\n3\n")
+    rows, told, _ = read(path, "id bigint", select="id + 1 AS more")
+    assert rows == [(2,), (4,)] and len(told) == 1
+    with pytest.raises(SourceError, match="more than 0 rows cannot be read"):
+        read(path, "id bigint", 0, select="id + 1 AS more")
