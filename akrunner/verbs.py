@@ -39,6 +39,8 @@ def run(
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     data_format: Literal["examples", "columns"] = "examples",
     output_tables: SequenceNotStr[str] = (),
     output_schema: SchemaLike | None = None,
@@ -113,6 +115,10 @@ def run(
         split_seed: another number splits otherwise; the same one always alike.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_tables: tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has
@@ -192,6 +198,8 @@ def run(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             data_format=data_format,
             output_tables=output_tables,
             output_schema=output_schema,
@@ -258,6 +266,8 @@ def train(
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     data_format: Literal["examples", "columns"] = "examples",
     output_schema: SchemaLike | None = None,
     overwrite: bool = False,
@@ -322,6 +332,10 @@ def train(
         split_seed: another number splits otherwise; the same one always alike.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
@@ -386,6 +400,8 @@ def train(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             data_format=data_format,
             output_schema=output_schema,
             overwrite=overwrite,
@@ -438,6 +454,8 @@ def stream(
     defaults: Mapping[str, Any] | None = None,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     follow: bool = False,
     flush_seconds: float = 0.02,
     data_format: Literal["examples", "columns"] = "examples",
@@ -495,6 +513,10 @@ def stream(
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -550,6 +572,8 @@ def stream(
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             flush_seconds=flush_seconds,
             data_format=data_format,
             output_schema=output_schema,
@@ -608,6 +632,8 @@ def plan(
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     follow: bool = False,
     flush_seconds: float = 0.02,
     data_format: Literal["examples", "columns"] = "examples",
@@ -690,6 +716,10 @@ def plan(
         split_seed: another number splits otherwise; the same one always alike.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -770,6 +800,8 @@ def plan(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             flush_seconds=flush_seconds,
             data_format=data_format,
             output_tables=output_tables,

@@ -16,7 +16,7 @@ import pyarrow.json as pa_json
 
 from akrunner.errors import SourceError
 from akrunner.io import exact, zones
-from akrunner.io.lines import LooseQuote, Positions, count, csv_row_ends, depth, line_ends, long_lines
+from akrunner.io.lines import LooseQuote, Positions, count, csv_row_ends, depth, line_ends, long_lines, recovered
 from akrunner.io.text import Piece, Pieces
 from akrunner.schema import repeated, to_floats
 from akrunner.wire.near import nearest
@@ -31,6 +31,8 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?")
 #: cells that mean, in a column of numbers, that there is no value
 _NO_VALUES = frozenset({"", "nan", "null"})
+#: where a row is, in the errors of a parser that parses rows apart
+HERE = "this row"
 #: the exceptions that pyarrow raises for text that it cannot read
 UNREADABLE = (pa.ArrowException, KeyError, UnicodeDecodeError)
 
@@ -44,6 +46,7 @@ class Parser(Protocol):
         names: the names of all its columns, where Arrow's errors number the columns (CSV); else None.
         schema: the schema of the batches; None until the parser has parsed a row, unless it is known from the start.
         asked: the columns whose types the user gave.
+        apart: whether the errors of `rows` say `HERE` where the row is, because the caller knows its line.
     """
 
     form: str
@@ -51,6 +54,7 @@ class Parser(Protocol):
     asked: list[str]
     names: list[str] | None
     schema: pa.Schema | None
+    apart: bool
 
     def parse(self, piece: Piece) -> pa.RecordBatch:
         """Parse a piece.
@@ -58,6 +62,29 @@ class Parser(Protocol):
         Raises:
             SourceError: a row does not parse; the message names its line.
         """
+        ...
+
+    def headed(self, piece: Piece) -> Piece:
+        """Return the piece without the line that names the columns; the piece itself if that was read before, or if the format
+        has no such line.
+
+        Raises:
+            SourceError: the line cannot be read.
+        """
+        ...
+
+    def rows(self, piece: Piece) -> pa.RecordBatch:
+        """Parse whole rows, all of whose quotes are closed, without the line that names the columns. It sets the schema if that
+        is None, also if it raises.
+
+        Raises:
+            SourceError: a value is not what the text says, or does not fit the type of its column.
+            Exception: one of `UNREADABLE`: the text does not parse.
+        """
+        ...
+
+    def seen(self, data: bytes) -> None:
+        """Note which columns a text has that `rows` has parsed, for formats in which any row may lack any column."""
         ...
 
     def whole(self, piece: Piece) -> pa.Table:
@@ -110,12 +137,12 @@ class CsvParser:
         self._only = list(only) if only is not None else None
         self._parameter = "input_schema" if asked is not None else "columns"
         self.names = names
+        self.apart = False
         self._rows = 0
 
     def parse(self, piece: Piece) -> pa.RecordBatch:
-        if self.names is None:
-            piece = self._headed(piece)
-        if not piece.data or (not piece.data.strip(b"\r\n") and len(self.names or ()) != 1):
+        piece = self.headed(piece)
+        if self._is_blank(piece):
             return pa.RecordBatch.from_pylist([], self.schema or pa.schema([]))
         try:
             table = self.whole(piece)
@@ -127,6 +154,24 @@ class CsvParser:
             fewer = self._whole_cells(piece, table.num_rows)
         if fewer is not piece:
             return self.parse(fewer)
+        table = self._checked(piece, table)
+        self._rows += table.num_rows
+        return _batch(table)
+
+    def rows(self, piece: Piece) -> pa.RecordBatch:
+        if self._is_blank(piece):
+            return pa.RecordBatch.from_pylist([], self.schema or pa.schema([]))
+        return _batch(self._checked(piece, self.whole(piece)))
+
+    def seen(self, data: bytes) -> None:
+        pass
+
+    def _is_blank(self, piece: Piece) -> bool:
+        # in a table of one column an empty line is an empty cell
+        return not piece.data or (not piece.data.strip(b"\r\n") and len(self.names or ()) != 1)
+
+    def _checked(self, piece: Piece, table: pa.Table) -> pa.Table:
+        """Check that no value of the parsed rows is another one than in the text, and settle the types if they are open."""
         if self.schema is None:
             table = self._guessed(piece, table)
         else:
@@ -135,8 +180,7 @@ class CsvParser:
             for name in exact.suspicious(table):
                 exact.check(self._at(piece), name, table[name], self._words(piece, name), name not in self.asked)
         self._check_wrapped(piece, table)
-        self._rows += table.num_rows
-        return _batch(table)
+        return table
 
     def whole(self, piece: Piece) -> pa.Table:
         return self._read(piece, self.schema or self._types, self._only)
@@ -176,8 +220,10 @@ class CsvParser:
             options.false_values = [word for word in options.false_values if word != "0"]
         return options
 
-    def _headed(self, piece: Piece) -> Piece:
+    def headed(self, piece: Piece) -> Piece:
         """Take the names of the columns from the first line that is not blank, and return the text behind that line."""
+        if self.names is not None:
+            return piece
         data = piece.data
         start = len(data) - len(data.lstrip(b"\r\n"))
         end = data.find(piece.newline, start) + 1 or len(data)
@@ -272,6 +318,8 @@ class CsvParser:
 
     def _at(self, piece: Piece) -> Callable[[int], str]:
         def at(row: int) -> str:
+            if self.apart:
+                return HERE
             ends = self._ends(piece).tolist()
             starts = [0, *ends]
             if len(self.names or ()) > 1:
@@ -281,8 +329,10 @@ class CsvParser:
         return at
 
     def _ends(self, piece: Piece) -> Positions:
+        if self.apart:
+            return recovered(newlined(piece), piece.last)[0]
         try:
-            return csv_row_ends(_newlined(piece))[0]
+            return csv_row_ends(newlined(piece))[0]
         except LooseQuote as e:
             self._pieces.not_closed(piece, e.position)
 
@@ -294,7 +344,7 @@ class CsvParser:
         Raises:
             SourceError: a quote is not closed.
         """
-        data = _newlined(piece)
+        data = newlined(piece)
         if b'"' not in data:
             return piece
         try:
@@ -341,6 +391,7 @@ class JsonParser:
         self._only = list(only) if only is not None else None
         self.unseen = Unseen(asked.names if asked is not None else [])
         self.asked: list[str] = asked.names if asked is not None else []
+        self.apart = False
         self._rows = 0
 
     def parse(self, piece: Piece) -> pa.RecordBatch:
@@ -351,7 +402,23 @@ class JsonParser:
             raise _located(self, piece, self._ends(piece), e) from None
         if table.num_rows and not table.num_columns:
             raise SourceError(f"source: cannot read {self.name} as jsonl: line {piece.line}: an object without a column: {{}}")
-        self.unseen.look(piece.data)
+        self.seen(piece.data)
+        table = self._checked(piece, table)
+        self._rows += table.num_rows
+        return _batch(table)
+
+    def rows(self, piece: Piece) -> pa.RecordBatch:
+        check_depth(piece, self.name)
+        return _batch(self._checked(piece, self.whole(piece)))
+
+    def headed(self, piece: Piece) -> Piece:
+        return piece
+
+    def seen(self, data: bytes) -> None:
+        self.unseen.look(data)
+
+    def _checked(self, piece: Piece, table: pa.Table) -> pa.Table:
+        """Check that no value of the parsed rows is another one than in the text, and settle the types if they are open."""
         if self.schema is None:
             _check_types(table.schema, self.name)
         first, types = self.schema is None, {field.name: field.type for field in table.schema}
@@ -365,8 +432,7 @@ class JsonParser:
         if first and table.num_rows:
             self.schema = pa.schema(list(types.items()))
             table = table if self.schema == table.schema else self.whole(piece)
-        self._rows += table.num_rows
-        return _batch(table)
+        return table
 
     def whole(self, piece: Piece) -> pa.Table:
         data = piece.data
@@ -443,7 +509,7 @@ class JsonParser:
         raise error
 
     def _at(self, row: int) -> str:
-        return f"row {self._rows + row} of {self.name}"
+        return HERE if self.apart else f"row {self._rows + row} of {self.name}"
 
 
 def _widened(data_type: pa.DataType) -> pa.DataType:
@@ -605,6 +671,6 @@ def _batch(table: pa.Table) -> pa.RecordBatch:
     return table.combine_chunks().to_batches()[0]
 
 
-def _newlined(piece: Piece) -> bytes:
+def newlined(piece: Piece) -> bytes:
     """Return the text of a piece with \\n at the end of every line."""
     return piece.data if piece.newline == b"\n" else piece.data.replace(piece.newline, b"\n")

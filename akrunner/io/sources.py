@@ -15,6 +15,7 @@ import pyarrow as pa
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, frames, packed, parse, paths, readers, systems
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import asked
 from akrunner.io.formats.base import Reading
 from akrunner.io.rows import from_cursor, from_rows
@@ -39,6 +40,7 @@ def open_source(
     columns: Sequence[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
     flush_seconds: float | None = None,
+    bad: BadRows | None = None,
 ) -> TableSource:
     """Open a table.
 
@@ -56,6 +58,7 @@ def open_source(
         columns: the only columns to take, in this order; with `select`, these are columns of the query's result. Without
             `select`, the other columns are not read if the format can leave them out. None: take all columns.
         defaults: for a column that is taken, the value that replaces its nulls.
+        bad: takes bad rows; None: they are errors. A table that is opened already has its own.
     Raises:
         SourceError: the source does not exist, cannot be read, is not a table, or lacks a column.
     """
@@ -66,7 +69,11 @@ def open_source(
         source = systems.system_of(url).open(url, asked, columns if select is None and input_schema is None else None)
         select = select if asked is None else None
     with ours(SourceError, "source: cannot read it as a table"):
-        table = _open(source, read_examples, input_schema, input_format, flush_seconds, columns if select is None else None)
+        table = _open(
+            source, read_examples, input_schema, input_format, flush_seconds, columns if select is None else None, bad
+        )
+    if bad is not None and table.bad is None:
+        raise readers.no_bad_rows(table.name)
     if not table.schema.names and not isinstance(source, TableSource):
         raise SourceError(f"source: {table.name} has no columns")
     if table.elsewhere and any(one is not None for one in (input_schema, select, columns, defaults)):
@@ -95,6 +102,7 @@ def _open(
     form: str | None,
     flush_seconds: float | None = None,
     columns: Sequence[str] | None = None,
+    bad: BadRows | None = None,
 ) -> TableSource:
     """Open a source without casting or selecting.
 
@@ -107,8 +115,8 @@ def _open(
         # also if the format is given: files that the pack's list does not name are not part of it
         found = packed.find(source)
         if found is not None and (form is None or formats.named(form).name == found.files.format):
-            return _from_files(found.files, read_examples, schema or found.schema, columns)
-        return _from_files(paths.expand(source, form), read_examples, schema, columns)
+            return _from_files(found.files, read_examples, schema or found.schema, columns, bad)
+        return _from_files(paths.expand(source, form), read_examples, schema, columns, bad)
     if form is not None:
         raise SourceError("input_format= is for files; the source is " + type(source).__name__)
     if isinstance(source, pa.Table):
@@ -172,7 +180,11 @@ def _open(
 
 
 def _from_files(
-    files: paths.Files, read_examples: ExampleReader, schema: Schema | None, columns: Sequence[str] | None
+    files: paths.Files,
+    read_examples: ExampleReader,
+    schema: Schema | None,
+    columns: Sequence[str] | None,
+    bad: BadRows | None = None,
 ) -> TableSource:
     schema = _narrowed(schema, columns) if schema is not None else None
     first = redacted(files.paths[0])
@@ -181,7 +193,7 @@ def _from_files(
         if schema is None:
             raise SourceError("source: TFRecord files do not say their columns; give input_schema= (--input-schema)")
         return TableSource(schema.arrow, lambda: _read_examples(files, read_examples, schema), shown, True, read_from=files)
-    return readers.open_files(files, schema, shown, columns)
+    return readers.open_files(files, schema, shown, columns, bad)
 
 
 def _narrowed(schema: Schema, columns: Sequence[str] | None) -> Schema:

@@ -27,6 +27,7 @@ def pack(
     split_by: Literal["name", "exact"] = "name",
     input_schema: str | Schema | None = None,
     input_format: str | None = None,
+    bad_rows: PathLike = "fail",
     overwrite: bool = False,
     seed: int = 0,
     kind: Literal["images", "texts", "files", "rows"] | None = None,
@@ -37,7 +38,6 @@ def pack(
     shard_size: int | str = "128MB",
     resize: int | str | tuple[int, int] | None = None,
     check: Literal["none", "header", "whole"] = "header",
-    bad_rows: PathLike = "fail",
     max_file_size: int | str = "256MB",
     threads: int | None = None,
     memory: int | str = "512MB",
@@ -60,6 +60,7 @@ def pack(
             even as chance has them. exact: each class has its share in every split, to within a row.
         input_schema: of tables, as in `run`.
         input_format: of tables, as in `run`.
+        bad_rows: what becomes of broken files: fail; skip: they are left out; or a directory they are copied to.
         overwrite: pack everything anew; what is there counts until that is done.
         seed: of the order and the splits.
         kind: images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.
@@ -71,7 +72,6 @@ def pack(
         resize: "WIDTHxHEIGHT", (height, width), or one number for both: images in another size, turned as EXIF says (needs Pillow).
             None: the files as they are.
         check: of each image: header; whole: it is decoded (needs Pillow); none.
-        bad_rows: what becomes of broken files: fail; skip: they are left out; or a directory they are copied to.
         max_file_size: bytes a file may have; a larger one is broken, and of a URL no more is read.
         threads: threads that read files. None: 16.
         memory: bytes for the shuffling of tables: 512MB, 1GiB.
@@ -97,6 +97,7 @@ def pack(
             split_by=split_by,
             input_schema=input_schema,
             input_format=input_format,
+            bad_rows=bad_rows,
             overwrite=overwrite,
             seed=seed,
             kind=kind,
@@ -107,7 +108,6 @@ def pack(
             shard_size=shard_size,
             resize=resize,
             check=check,
-            bad_rows=bad_rows,
             max_file_size=max_file_size,
             threads=threads,
             memory=memory,

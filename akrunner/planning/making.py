@@ -14,6 +14,7 @@ from akrunner.checks import check_choice, check_count, check_flag, check_path, s
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError
 from akrunner.foreign import ours, redacted
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.paths import PathLike
 from akrunner.io.sinks import format_shown
 from akrunner.io.table import TableSource
@@ -58,7 +59,8 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         )
     _check_meant(verb, {**vars(given), "model_out": model_out, "follow": follow})
     engine = engine_of(given.engine)
-    source, form, schema = lines_source(table_of(given.source, engine), given.input_format, given.input_schema, follow)
+    bad = BadRows.of(given.bad_rows, given.max_bad_rows)
+    source, form, schema = lines_source(table_of(given.source, engine), given.input_format, given.input_schema, follow, bad)
     if model_out is not None:
         with ours(ModelError, f"model_out: cannot open {model_out}"):
             check_target(check_path("model_out", model_out, ModelError), check_flag("overwrite", given.overwrite))
@@ -116,6 +118,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         warnings=tuple(warnings_of(job, given.output, columns, tasks, rows, requirements, trial)),
         trial=trial,
         output_format=format_shown(os.fspath(given.output), given.output_format) if given.output is not None else "",
+        bad_rows=table.bad.planned() if table.bad is not None else "",
     )
 
 

@@ -63,6 +63,8 @@ class Arguments:
     split_seed: int = 0
     input_schema: SchemaLike | None = None
     input_format: str | None = None
+    bad_rows: PathLike = "fail"
+    max_bad_rows: int | str = 100
     flush_seconds: float = 0.02
     data_format: str = "examples"
     output_tables: SequenceNotStr[str] = ()

@@ -9,6 +9,7 @@ from akrunner.checks import STDIN, check_flag, check_path, check_stdin, shown
 from akrunner.engines.base import Engine
 from akrunner.errors import ConfigError, SourceError
 from akrunner.io import formats
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.follow import open_text
 from akrunner.io.table import TableSource
 from akrunner.prepare.arguments import SchemaLike
@@ -16,18 +17,19 @@ from akrunner.prepare.schemas import schema_of
 
 
 def lines_source(
-    source: Any, form: str | None, schema: SchemaLike | None, follow: bool
+    source: Any, form: str | None, schema: SchemaLike | None, follow: bool, bad: BadRows | None = None
 ) -> tuple[Any, str | None, SchemaLike | None]:
     """Open the source if it is stdin ("-") or a growing file (`follow`).
 
+    Args: bad: takes the bad rows of these lines; None: they are errors.
     Returns: (source, format, schema): unchanged, or the opened lines, which know their format and schema, None and None.
     """
     if check_flag("follow", follow) or (isinstance(source, str) and source == "-"):
-        return _open_lines(source, form, schema, follow), None, None
+        return _open_lines(source, form, schema, follow, bad), None, None
     return source, form, schema
 
 
-def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, follow: bool) -> TableSource:
+def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, follow: bool, bad: BadRows | None) -> TableSource:
     """Open stdin or a growing file, to read its lines as they arrive."""
     if not isinstance(source, (str, os.PathLike)):
         raise ConfigError("follow= is for one file; the source is " + type(source).__name__)
@@ -42,7 +44,7 @@ def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, follow
     except OSError as e:
         raise SourceError(f"source: {name}: {e.strerror}") from None
     try:
-        return open_text(fd, lines, columns, follow, "stdin" if name == "-" else name)
+        return open_text(fd, lines, columns, follow, "stdin" if name == "-" else name, bad)
     except BaseException:
         if fd != 0:
             os.close(fd)

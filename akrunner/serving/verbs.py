@@ -38,6 +38,8 @@ def predict(
     defaults: Mapping[str, Any] | None = None,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
@@ -86,6 +88,10 @@ def predict(
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory
@@ -141,6 +147,8 @@ def predict(
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
@@ -189,6 +197,8 @@ def plan_predict(
     defaults: Mapping[str, Any] | None = None,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
@@ -238,6 +248,10 @@ def plan_predict(
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory
@@ -290,6 +304,8 @@ def plan_predict(
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
@@ -339,6 +355,8 @@ def predict_stream(
     defaults: Mapping[str, Any] | None = None,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     follow: bool = False,
     flush_seconds: float = 0.02,
     output_schema: SchemaLike | None = None,
@@ -383,6 +401,10 @@ def predict_stream(
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, where names do not tell.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
@@ -424,6 +446,8 @@ def predict_stream(
             defaults=defaults,
             input_schema=input_schema,
             input_format=input_format,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             flush_seconds=flush_seconds,
             output_schema=output_schema,
             num_workers=num_workers,

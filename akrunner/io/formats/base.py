@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 
 from akrunner.errors import SinkError, SourceError
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.compression import Codec, Unpacked
 from akrunner.io.text import Pieces
 from akrunner.io.writers import Writer
@@ -52,11 +53,15 @@ class Reading:
             with types that the files tell or that are guessed.
         only: the names of the columns that are drawn, without those in names of directories; None: all columns. A format that
             can read a part of a file leaves the others out of its batches, but never out of the schema.
+        bad: takes bad rows, where the format is `tolerant`; None: a bad row is an error.
+        fits: the columns that the user asked for, with their types and NOT NULL, which good rows fit; None: no columns.
     """
 
     files: Files
     asked: pa.Schema | None
     only: list[str] | None = None
+    bad: BadRows | None = None
+    fits: pa.Schema | None = None
 
     def within(self, schema: pa.Schema) -> list[str] | None:
         """Return which columns of a file of this schema are read; None: all."""
@@ -87,6 +92,7 @@ class Format:
         examples: whether its rows are `tf.train.Example`s: the codec reads and writes them, its files do not tell their
             columns, and floats have 32 bits.
         spread: whether pyarrow alone writes it, so that a TaskManager of Flink can.
+        tolerant: whether it can leave out bad rows and give them to `Reading.bad`.
         lakes: whether Delta, Iceberg and Hudi keep the rows of their tables in such files.
         compressions: the names of the codecs that its files can be compressed with.
     """
@@ -98,6 +104,7 @@ class Format:
     writes = True
     examples = False
     spread = False
+    tolerant = False
     lakes = False
     compressions: tuple[str, ...] = ()
 
@@ -206,17 +213,23 @@ def unpacked(files: Files, path: str) -> Unpacked:
 
 
 def pieces_of(
-    files: Files, path: str, quoted: bool, there: bytes | None = None, back: bytes | None = None
+    files: Files,
+    path: str,
+    quoted: bool,
+    there: bytes | None = None,
+    back: bytes | None = None,
+    bad: BadRows | None = None,
 ) -> tuple[Pieces, Callable[[], Any]]:
     """Return the text of a file, unpacked on the way, and the function that closes the file.
 
     Args:
         there: a table for `bytes.translate` that is applied to the text.
         back: the table that undoes `there`.
+        bad: as in `Pieces`.
     """
     file = unpacked(files, path)
     read = file.read if there is None else lambda size: file.read(size).translate(there)
-    return Pieces(read, quoted, path, back=back), file.close
+    return Pieces(read, quoted, path, back=back, bad=bad), file.close
 
 
 @contextlib.contextmanager

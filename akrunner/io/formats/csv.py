@@ -13,6 +13,7 @@ from akrunner.io.compression import endings
 from akrunner.io.formats.base import Counted, Opened, Reading, closed_on_failure, closing, is_blob, pieces_of
 from akrunner.io.formats.lines import Lines
 from akrunner.io.text import Pieces
+from akrunner.io.tolerant import tolerant
 from akrunner.io.writers import Dated, Gathered, Writer
 
 
@@ -22,6 +23,7 @@ class Csv(Lines):
     title = "a CSV"
     quoted = True
     headed = True
+    tolerant = True
 
     def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> parse.CsvParser:
         return parse.CsvParser(pieces, asked, like, asked.names if asked is not None else None)
@@ -30,13 +32,14 @@ class Csv(Lines):
         return parse.CsvParser(pieces, like=schema, names=schema.names)
 
     def open(self, table: Reading, path: str, like: pa.Schema | None) -> Opened:
-        pieces, close = pieces_of(table.files, path, self.quoted)
+        pieces, close = pieces_of(table.files, path, self.quoted, bad=table.bad)
         asked = table.asked
         if asked is not None:
             # text cannot become a list: the cast reports it
             asked = pa.schema([field for field in asked if not pa.types.is_nested(field.type)])
         with closed_on_failure(close):
-            schema, batches = parse.opened(pieces, parse.CsvParser(pieces, asked, like, table.only))
+            parser = parse.CsvParser(pieces, asked, like, table.only)
+            schema, batches = parse.opened(pieces, tolerant(parser, pieces, table.bad, table.fits))
         return schema, ahead(closing(batches, close))
 
     def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
