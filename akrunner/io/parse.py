@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
 from akrunner.errors import SourceError
-from akrunner.io import exact, zones
+from akrunner.io import exact, suspects, zones
 from akrunner.io.lines import LooseQuote, Positions, count, csv_row_ends, depth, line_ends, long_lines, recovered
 from akrunner.io.text import Piece, Pieces
 from akrunner.schema import repeated, to_floats
@@ -80,6 +81,16 @@ class Parser(Protocol):
         Raises:
             SourceError: a value is not what the text says, or does not fit the type of its column.
             Exception: one of `UNREADABLE`: the text does not parse.
+        """
+        ...
+
+    def suspected(self, piece: Piece, starts: list[int], wanted: pa.Schema | None) -> suspects.Suspected | None:
+        """Guess which rows cannot be read, all rows at once; None if that cannot be guessed.
+
+        Args:
+            piece: as for `rows`.
+            starts: where the rows begin.
+            wanted: the columns that the user asked for.
         """
         ...
 
@@ -162,6 +173,27 @@ class CsvParser:
         if self._is_blank(piece):
             return pa.RecordBatch.from_pylist([], self.schema or pa.schema([]))
         return _batch(self._checked(piece, self.whole(piece)))
+
+    def suspected(self, piece: Piece, starts: list[int], wanted: pa.Schema | None) -> suspects.Suspected | None:
+        types = self.schema or self._types
+        if not starts or self.names is None:
+            return None
+        found = suspects.of_cells(piece.data, starts, len(self.names))
+        rest = np.flatnonzero(~found)
+        behind = [*starts[1:], len(piece.data)]
+        text = b"".join(piece.data[starts[row] : behind[row]] for row in rest)
+        try:
+            texts = pa.schema([(name, pa.string()) for name in self.names])
+            words = self._read(Piece(text, piece.line, False, piece.newline), texts, self._only)
+        except UNREADABLE:
+            return None
+        if words.num_rows != rest.size:
+            # blank lines are no rows
+            return None
+        kept = {field.name: field for field in wanted or ()}
+        asked = pa.schema([kept.get(field.name, field).with_type(field.type) for field in types])
+        found[rest] = suspects.of_values(words, asked, self._conversion(types, self._only).null_values)
+        return found
 
     def seen(self, data: bytes) -> None:
         pass
@@ -413,6 +445,9 @@ class JsonParser:
 
     def headed(self, piece: Piece) -> Piece:
         return piece
+
+    def suspected(self, piece: Piece, starts: list[int], wanted: pa.Schema | None) -> suspects.Suspected | None:
+        return suspects.of_objects(piece.data, starts, self.schema or wanted or pa.schema([])) if starts else None
 
     def seen(self, data: bytes) -> None:
         self.unseen.look(data)

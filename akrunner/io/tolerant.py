@@ -3,7 +3,9 @@
 ::
 
     piece -> parse -> a batch                                  no row is bad: one call of Arrow's for all rows
-                  x-> parse halves, halves of halves, ...      a row that fails alone is bad
+                  x-> guess which rows are bad                 all at once
+                      the others: parse halves, halves of halves if they fail after all
+                      those, each by itself                    a row that fails alone is bad
                       the piece without these rows -> parse -> a batch
 """
 
@@ -25,8 +27,8 @@ from akrunner.io.text import NOT_CLOSED, Piece, Pieces
 
 #: what an error says before the reason
 _BEFORE = re.compile(rf"^(?:source|input_schema): (?:{HERE},? |row \d+, )?")
-#: (number of the first row, number behind the last)
-_Range = tuple[int, int]
+#: numbers of rows, ascending
+_Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
 _WRONG = (SourceError, *UNREADABLE)
 
 
@@ -139,22 +141,22 @@ class Tolerant:
         starts = [0, *behind[:-1]]
         search = _Search(self, piece, starts, behind, self._bad.room)
         opens = sorted(starts.index(start) for start in loose)
-        good: list[_Range] = []
-        first = 0
-        for row in [*opens, len(starts)]:
-            good += search.good(first, row)
-            if row < len(starts):
-                search.found.append((row, NOT_CLOSED))
-            first = row + 1
+        search.found += [(row, NOT_CLOSED) for row in opens]
+        rows = np.delete(np.arange(len(starts)), opens)
+        suspected = self._parser.suspected(search.joined(rows.tolist()), search.starts_of(rows), self._wanted)
+        if suspected is None or 2 * np.count_nonzero(suspected) > len(rows):
+            good = search.good(rows)
+        else:
+            # the guess of all rows at once spares most of the halving; whether it is right is seen by parsing
+            good = [*search.good(rows[~suspected]), *search.each(rows[suspected])]
         try:
-            return self._joint(search, good)
+            return self._joint(search, np.sort(np.concatenate([np.zeros(0, np.int64), *good])).tolist())
         finally:
             self._give(piece, starts, behind, sorted(search.found))
 
-    def _joint(self, search: _Search, good: list[_Range]) -> pa.RecordBatch:
+    def _joint(self, search: _Search, rows: list[int]) -> pa.RecordBatch:
         """Return the rows that are good each by itself. Where the types are still open, the first row that does not fit the
         rows before it is bad."""
-        rows = [row for first, end in good for row in range(first, end)]
         while not search.full:
             batch = self._good(search.joined(rows))
             if batch is not None:
@@ -205,19 +207,32 @@ class _Search:
         """Whether more rows are bad than the job allows, so that no others need to be found."""
         return len(self.found) > self._room
 
-    def good(self, first: int, end: int) -> Iterator[_Range]:
-        """Yield ranges of rows that can be read; add the other rows to `found`."""
-        waiting = [(first, end)] if first < end else []
+    def good(self, rows: _Rows) -> Iterator[_Rows]:
+        """Yield rows that can be read, many at a time; add the other rows to `found`."""
+        waiting = [rows] if rows.size else []
         while waiting and not self.full:
-            first, end = waiting.pop()
-            why = self.why(self._cut(first, end))
+            rows = waiting.pop()
+            why = self.why(self.joined(rows.tolist()))
             if why is None:
-                yield first, end
-            elif end - first == 1:
-                self.found.append((first, why))
+                yield rows
+            elif rows.size == 1:
+                self.found.append((int(rows[0]), why))
             else:
-                middle = (first + end) // 2
-                waiting += [(middle, end), (first, middle)]
+                middle = rows.size // 2
+                waiting += [rows[middle:], rows[:middle]]
+
+    def each(self, rows: _Rows) -> Iterator[_Rows]:
+        """Yield those of some rows that can be read; add the others to `found`."""
+        for at in range(rows.size):
+            if self.full:
+                return
+            yield from self.good(rows[at : at + 1])
+
+    def starts_of(self, rows: _Rows) -> list[int]:
+        """Return where each of these rows begins in what `joined` makes of them."""
+        sizes = (np.array(self._ends, np.int64) - np.array(self._starts, np.int64))[rows]
+        found: list[int] = (np.cumsum(sizes) - sizes).tolist()
+        return found
 
     def why(self, piece: Piece) -> str | None:
         """Return why a piece cannot be read; None if it can. The parser's schema stays as it was."""
@@ -235,13 +250,13 @@ class _Search:
 
     def joined(self, rows: list[int]) -> Piece:
         """Return these rows of the piece, one behind the other."""
+        if rows and rows[-1] - rows[0] == len(rows) - 1:
+            return Piece(
+                self._piece.data[self._starts[rows[0]] : self._ends[rows[-1]]], self._piece.line, False, self._piece.newline
+            )
         numbers = np.array(rows, np.int64)
         breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
         runs = [run for run in np.split(numbers, breaks) if run.size]
         data = self._piece.data
         parts = [data[self._starts[int(run[0])] : self._ends[int(run[-1])]] for run in runs]
         return Piece(b"".join(parts), self._piece.line, False, self._piece.newline)
-
-    def _cut(self, first: int, end: int) -> Piece:
-        data = self._piece.data[self._starts[first] : self._ends[end - 1]]
-        return Piece(data, self._piece.line, False, self._piece.newline)
