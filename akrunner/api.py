@@ -48,6 +48,8 @@ def run_train(
             check_target(model_out, given.overwrite)
     if check_flag("remove_checkpoint_before_training", remove_checkpoint_before_training) and given.checkpoint_dir is None:
         raise ConfigError("remove_checkpoint_before_training= needs checkpoint_dir=")
+    if remove_checkpoint_before_training and given.resume is True:
+        raise ConfigError("resume= goes on with what remove_checkpoint_before_training= removes: give one of them")
     prepared = prepare("train", given)
     if prepared.job.checkpoint_dir is not None and remove_checkpoint_before_training:
         with ours(ConfigError, f"checkpoint_dir: cannot empty {prepared.job.checkpoint_dir}"):

@@ -6,7 +6,6 @@ trusts its value: an object's own methods may raise.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import numbers
@@ -63,6 +62,11 @@ def shown(value: Any) -> str:
         text = of_type(value)
     text = redacted(text)
     return text if len(text) <= 80 else text[:60] + f"... ({len(text)} characters)"
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun, such as "1 file", "2,000 files"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def path_shown(value: str, nothing: str = "something that is no path") -> str:
@@ -425,6 +429,7 @@ ALIKE = 0.75
 def nearest_file(path: str) -> str:
     """Return what an error adds to "there is no FILE".
 
+    Args: path: the file, as the user gave it: what is suggested begins with the same directory.
     Returns: `"; did you mean 'x'?"` if a file beside it has almost this name; that this user may not look into the directory,
         if that is why the file is not seen; else "".
     """
@@ -437,10 +442,10 @@ def nearest_file(path: str) -> str:
         pass
     try:
         # the name itself is there if it is a link that leads nowhere
-        close = difflib.get_close_matches(name, {*os.listdir(folder)} - {name}, n=1, cutoff=ALIKE)
+        beside = {*os.listdir(folder)} - {name}
     except (OSError, ValueError):
         return ""
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return nearest(name, sorted(beside), ALIKE, before=path.rstrip("/").removesuffix(name))
 
 
 def check_replaces_nothing(

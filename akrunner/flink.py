@@ -61,6 +61,7 @@ def run(
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
+    resume: bool = False,
     debug: bool = False,
     observer: Observer | None = None,
 ) -> Attached:
@@ -78,7 +79,7 @@ def run(
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
-        script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
+        script_args: the words after the script's name in `sys.argv`, ["--epochs", "3"].
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
@@ -91,12 +92,12 @@ def run(
         coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
         chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
             chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        bind_host: the address of this machine at which TensorFlow's servers listen.
+        advertised_host: the name by which others reach `bind_host`.
         engine: for its `options` and `host`; None: the program's own.
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -104,18 +105,20 @@ def run(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
             the process. None, or False: it is not started; what clocks tell is measured anyway.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
+        resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
+            `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
-        observer: is told the progress.
+        observer: an object that is told of the job's progress.
     Returns:
         the job, with the `table` of what the scripts write.
     Raises:
@@ -155,6 +158,7 @@ def run(
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
+            resume=resume,
             debug=debug,
         ),
         observer=observer,
@@ -214,8 +218,8 @@ def stream(
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
-        script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
-        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
+        script_args: the words after the script's name in `sys.argv`, ["--epochs", "3"].
+        flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
@@ -227,12 +231,12 @@ def stream(
         evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
         chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
             chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        bind_host: the address of this machine at which TensorFlow's servers listen.
+        advertised_host: the name by which others reach `bind_host`.
         engine: for its `options` and `host`; None: the program's own.
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -240,19 +244,19 @@ def stream(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
             the process. None, or False: it is not started; what clocks tell is measured anyway.
         max_restarts: how often what fails itself may be started again, as when a machine fails.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        observer: is told the progress.
+        observer: an object that is told of the job's progress.
     Returns:
         the job, with the `table` of what the scripts write.
     Raises:
@@ -342,15 +346,15 @@ def predict(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
-        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
+        batch_size: rows that the model gets at a time, at most.
+        flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         engine: for its `options` and `host`; None: the program's own.
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -358,12 +362,12 @@ def predict(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
         max_restarts: how often what fails itself may be started again, as when a machine fails.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        observer: is told the progress.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
+        observer: an object that is told of the job's progress.
     Returns:
         the job, with the `table` of what the model gives.
     Raises:

@@ -127,7 +127,7 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
     """
     name = os.path.abspath(os.path.expanduser(check_path("script", path)))
     if not os.path.exists(name):
-        raise ConfigError(f"there is no job file {path}{nearest_file(name)}")
+        raise ConfigError(f"there is no job file {path}{nearest_file(os.fspath(path))}")
     with ours(ConfigError, f"job file {name}"):
         with open(name, "rb") as stream:
             data = stream.read(_LONGEST + 1)

@@ -346,6 +346,7 @@ class JobSpec:
         work_dir: directory for everything the job makes; None: a temporary directory, which is removed afterwards.
         keep: whether to keep the work dir.
         checkpoint_dir: directory that every task can reach, given to the script; None for none.
+        resume: whether the job goes on with the saves of `task_config.checkpoint()` that are in `checkpoint_dir`.
         model_dir: in train: an existing directory of the host. The chief's SavedModel is moved into it as `model`, and its
             latest checkpoint, if asked for, as `checkpoint`.
         save_latest_checkpoint: in train: whether the script is given a `latest_ckpt_dir` and must fill it.
@@ -380,6 +381,7 @@ class JobSpec:
     work_dir: str | None = None
     keep: bool = False
     checkpoint_dir: str | None = None
+    resume: bool = False
     model_dir: str | None = None
     save_latest_checkpoint: bool = False
     flush_seconds: float = 0.02
@@ -483,6 +485,7 @@ class JobSpec:
             "cluster_flags": self.cluster.flags,
             "num_workers": self.cluster.num_workers,
             "attempt": attempt,
+            "resume": self.resume,
             "cpus": list(cpus),
             "fed": [task.name for task in self.cluster.with_rows],
             "task_dir": task_dir,

@@ -80,6 +80,7 @@ def run(
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
+    resume: bool = False,
     debug: bool = False,
     observer: Observer | None = None,
 ) -> Result:
@@ -89,18 +90,18 @@ def run(
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
-            uses. Or a job file (`job.toml`), which says options, too.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows. None:
-            there is none, where `tables` or `output_tables` names what the script asks for.
+            uses. Or a job file (`job.toml`), which sets options, too.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows. None: there is none, where `tables` or `output_tables` names what the script asks for.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
-        script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
+        script_args: the words after the script's name in `sys.argv`, ["--epochs", "3"].
         tables: "odps://project/tables/t/pt=v", tables the script may read itself, as scripts of PAI do: by `TableRecordDataset`,
             `TableReader`, ... (see the docs of PAI).
-        project: project of the names in `tables` and `output_tables` that are without one.
+        project: project of the names in `tables` and `output_tables` that name none.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         columns: the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format
             keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column
@@ -110,11 +111,11 @@ def run(
         split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
             `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
             not split.
-        split_by: a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same
-            split, in every table. None: the row's number says it.
-        split_seed: another number splits otherwise; the same one always alike.
+        split_by: the column whose value decides the split (it must go to the tasks): rows with the same value are in the same
+            split, in every table. None: the row's number decides.
+        split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, if file names do not show it.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
@@ -125,9 +126,10 @@ def run(
             succeeded.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
             schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
-        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory
-            with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.
-        output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
+            compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
+            come back as `result.table`.
+        output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
             `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
@@ -135,8 +137,8 @@ def run(
             `partition_by`. The rows are kept on the disk until the last one is there (TMPDIR). None: they stay as tasks write them.
         max_rows_per_file: the most rows of a file in a directory; the next file has the next ones. None: no limit.
         max_bytes_per_file: the size that a file in a directory stays below, about, in bytes or as "128MB". None: no limit.
-        output_compression: of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none"; with a
-            level as in "zstd:3". None: Parquet has snappy, Arrow none.
+        output_compression: codec of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none";
+            with a level as in "zstd:3". None: Parquet has snappy, Arrow none.
         append: put new files beside those that are in the directory `output`, all at once when the job has succeeded.
         manifest: write `_SUCCESS` into the directory `output`, last: JSON with its files, their rows and bytes, and the columns.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
@@ -147,12 +149,12 @@ def run(
         coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
         chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
             chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        bind_host: the address of this machine at which TensorFlow's servers listen.
+        advertised_host: the name by which others reach `bind_host`.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -160,9 +162,9 @@ def run(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
@@ -170,10 +172,12 @@ def run(
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
+        resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
+            `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
-        observer: is told the progress.
+        observer: an object that is told of the job's progress.
     Returns:
         the result.
     Raises:
@@ -239,6 +243,7 @@ def run(
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
+            resume=resume,
             debug=debug,
         ),
         observer=observer,
@@ -297,6 +302,7 @@ def train(
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
+    resume: bool = False,
     debug: bool = False,
     observer: Observer | None = None,
 ) -> Result:
@@ -306,14 +312,15 @@ def train(
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
-            uses. Or a job file (`job.toml`), which says options, too.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
+            uses. Or a job file (`job.toml`), which sets options, too.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
-        script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
+        script_args: the words after the script's name in `sys.argv`, ["--epochs", "3"].
         model_out: directory, or file ending in .zip, to save the model to; None: it is `result.model` only, in a temporary
             directory that goes with it.
         save_latest_checkpoint: give the script a `latest_ckpt_dir` and bring back what it puts there.
@@ -327,11 +334,11 @@ def train(
         split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
             `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
             not split.
-        split_by: a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same
-            split, in every table. None: the row's number says it.
-        split_seed: another number splits otherwise; the same one always alike.
+        split_by: the column whose value decides the split (it must go to the tasks): rows with the same value are in the same
+            split, in every table. None: the row's number decides.
+        split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, if file names do not show it.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
@@ -349,12 +356,12 @@ def train(
         coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
         chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
             chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        bind_host: the address of this machine at which TensorFlow's servers listen.
+        advertised_host: the name by which others reach `bind_host`.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -362,9 +369,9 @@ def train(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
@@ -372,10 +379,12 @@ def train(
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
+        resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
+            `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
-        observer: is told the progress.
+        observer: an object that is told of the job's progress.
     Returns:
         the result; `result.model` is the model, `result.table` what the scripts wrote.
     Raises:
@@ -431,6 +440,7 @@ def train(
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
+            resume=resume,
             debug=debug,
         ),
         model_out=model_out,
@@ -496,15 +506,16 @@ def stream(
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
-            uses. Or a job file (`job.toml`), which says options, too.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows. Of an
-            iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
+            uses. Or a job file (`job.toml`), which sets options, too.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV
+            with `input_format="csv"`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
-        script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
+        script_args: the words after the script's name in `sys.argv`, ["--epochs", "3"].
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         columns: the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format
             keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column
@@ -512,13 +523,13 @@ def stream(
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, if file names do not show it.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
             and at the end); with more, the job fails.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
-        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
+        flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
@@ -530,12 +541,12 @@ def stream(
         evaluator: one more task, of role "evaluator", for scripts that evaluate what the others train (Estimators).
         chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
             chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        bind_host: the address of this machine at which TensorFlow's servers listen.
+        advertised_host: the name by which others reach `bind_host`.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -543,18 +554,18 @@ def stream(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
             the process. None, or False: it is not started; what clocks tell is measured anyway.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.
-        observer: is told the progress.
+        observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
     Raises:
@@ -675,6 +686,7 @@ def plan(
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
+    resume: bool = False,
     debug: bool = False,
 ) -> Plan:
     """Look at a job as `run`, `train` or `stream` would, and start nothing of it: `print(akrunner.plan("train.py", "iris.csv", num_workers=2))`.
@@ -685,15 +697,16 @@ def plan(
         script: file or URL that defines `main(task_config)`, or a program (`if __name__ == "__main__":`) that has its task config
             by `akrunner.worker.current()`; may also lie in one of `user_files`. Or a function that takes the task config: its
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
-            uses. Or a job file (`job.toml`), which says options, too.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows.
+            uses. Or a job file (`job.toml`), which sets options, too.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
             "#sha256=..." checks what came.
-        script_args: what stands behind the script's name in `sys.argv`, ["--epochs", "3"].
-        verb: whose job is looked at: run, train or stream.
+        script_args: the words after the script's name in `sys.argv`, ["--epochs", "3"].
+        verb: the function whose job is planned: run, train or stream.
         try_rows: also run the script itself, with one worker on this machine, over so many of the first rows for each worker of the
             job, and throw away what it writes, exports and saves. None: it is not run.
         model_out: directory, or file ending in .zip, to save the model to; None: it is `result.model` only, in a temporary
@@ -701,7 +714,7 @@ def plan(
         save_latest_checkpoint: give the script a `latest_ckpt_dir` and bring back what it puts there.
         tables: "odps://project/tables/t/pt=v", tables the script may read itself, as scripts of PAI do: by `TableRecordDataset`,
             `TableReader`, ... (see the docs of PAI).
-        project: project of the names in `tables` and `output_tables` that are without one.
+        project: project of the names in `tables` and `output_tables` that name none.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         columns: the only columns that go to the tasks, in this order; None: all. The others are not read, either, where the format
             keeps columns apart (Parquet, Arrow files, tables by name), nor parsed in CSV. With `select`, which reads every column
@@ -711,26 +724,27 @@ def plan(
         split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
             `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
             not split.
-        split_by: a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same
-            split, in every table. None: the row's number says it.
-        split_seed: another number splits otherwise; the same one always alike.
+        split_by: the column whose value decides the split (it must go to the tasks): rows with the same value are in the same
+            split, in every table. None: the row's number decides.
+        split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, if file names do not show it.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
             and at the end); with more, the job fails.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
-        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
+        flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_tables: tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has
             succeeded.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
             schema. None: those of the first batch it writes; a stream, and rows of a Table, need it.
-        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory
-            with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.
-        output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
+            compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
+            come back as `result.table`.
+        output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
             `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
@@ -738,8 +752,8 @@ def plan(
             `partition_by`. The rows are kept on the disk until the last one is there (TMPDIR). None: they stay as tasks write them.
         max_rows_per_file: the most rows of a file in a directory; the next file has the next ones. None: no limit.
         max_bytes_per_file: the size that a file in a directory stays below, about, in bytes or as "128MB". None: no limit.
-        output_compression: of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none"; with a
-            level as in "zstd:3". None: Parquet has snappy, Arrow none.
+        output_compression: codec of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none";
+            with a level as in "zstd:3". None: Parquet has snappy, Arrow none.
         append: put new files beside those that are in the directory `output`, all at once when the job has succeeded.
         manifest: write `_SUCCESS` into the directory `output`, last: JSON with its files, their rows and bytes, and the columns.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
@@ -750,12 +764,12 @@ def plan(
         coordinator: the chief only coordinates (`ClusterCoordinator`): it comes on top of `num_workers` and gets no rows.
         chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
             chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        bind_host: the address of this machine at which TensorFlow's servers listen.
+        advertised_host: the name by which others reach `bind_host`.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -763,9 +777,9 @@ def plan(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
@@ -773,8 +787,10 @@ def plan(
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
+        resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
+            `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
     Returns:
         the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to
@@ -842,6 +858,7 @@ def plan(
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
+            resume=resume,
             debug=debug,
         ),
         verb=verb,

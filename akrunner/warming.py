@@ -68,22 +68,21 @@ def warm(
     >>> with akrunner.warm(workers=2):
     ...     akrunner.run("train.py", "iris.csv")
 
-    A job takes those that are what its worker processes would be, and each is used once. They are forked from one process that has imported
-    TensorFlow, so another takes its place at once; a job that needs others (another interpreter, variable, limit) starts cold,
-    `result.stats.starts` says why, and
-    the next spares are what it wanted. Nothing is different for the script.
+    A job takes warm workers that are as its own worker processes would be; each is used once. They are forked from one process that has imported
+    TensorFlow, so another one takes its place at once. A job that needs others (another interpreter, variable, limit) starts cold,
+    `result.stats.starts` says why, and the next warm workers are made as that job wanted them. Nothing is different for the script.
 
     Args:
-        python_env: of the jobs to come, as for `run`; what they are is learnt from them, too.
-        workers: how many wait.
-        num_workers: of each of the jobs to come: those of several share the cores.
-        requirements: of the jobs to come, as for `run`.
-        keras: of the jobs to come, as for `run`.
+        python_env: the environment of the jobs to come, as for `run`; akrunner also learns it from the jobs that come.
+        workers: how many workers wait for jobs.
+        num_workers: workers of each job to come: the workers of one job share the cores.
+        requirements: for the jobs to come, as for `run`.
+        keras: for the jobs to come, as for `run`.
         env: environment variables of the jobs to come.
-        idle_timeout: seconds without a job until they go; the next job brings them back.
-        max_memory: bytes they may have together, or a size ("2GB"); None: a quarter of the machine's. One with TensorFlow has 200
-            to 650 MiB, one that is forked from it 3 MiB more.
-        preload: modules they import.
+        idle_timeout: seconds without a job after which the warm workers end; the next job starts new ones.
+        max_memory: bytes of memory that the warm workers may take together, or a size ("2GB"); None: a quarter of the machine's.
+            One with TensorFlow takes 200 to 650 MiB, each one that is forked from it 3 MiB more.
+        preload: modules that the warm workers import.
     Returns:
         an object with `wait()`, `status()` and `close()`, and a context manager.
     Raises:

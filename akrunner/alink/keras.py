@@ -61,7 +61,7 @@ TRAIN = (
 PREDICTION = Param("predictionCol", "text", "Name of the column of predictions.", required=True, aliases=("predictionColName",))
 DETAIL = Param("predictionDetailCol", "text", 'Name of a column of {"label": probability}, JSON; none without it.')
 RESERVED = Param("reservedCols", "texts", "Columns of the table to keep; all of them without it.")
-INFER_BATCH = Param("inferBatchSize", "whole", "Rows the model is given at a time.", 256)
+INFER_BATCH = Param("inferBatchSize", "whole", "Rows that the model gets at a time.", 256)
 PREDICT_REGRESSION = (PREDICTION, RESERVED, INFER_BATCH, INTRA_OP, PYTHON_ENV)
 PREDICT_CLASSES = (PREDICTION, DETAIL, RESERVED, INFER_BATCH, INTRA_OP, PYTHON_ENV)
 

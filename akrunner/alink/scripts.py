@@ -244,12 +244,17 @@ class ScriptBatchOp(BatchOperator):
             job.close()
 
     def _result_schema(self) -> pa.Schema:
-        return Schema.parse(self._get("outputSchemaStr"), "outputSchemaStr").arrow
+        return written_schema(self)
 
     def _run(self, source: Any, job: ScriptJob) -> pa.Table:
         result = verbs.run(self._get("mainScriptFile"), source, output_schema=self._get("outputSchemaStr"), **job.arguments())
         assert result.table is not None
         return result.table
+
+
+def written_schema(operator: Any) -> pa.Schema:
+    """Return the columns that the script of an operator writes, by its `outputSchemaStr`."""
+    return Schema.parse(operator._get("outputSchemaStr"), "outputSchemaStr").arrow
 
 
 class TensorFlowBatchOp(ScriptBatchOp):

@@ -17,7 +17,7 @@ from akrunner.alink.environment import current
 from akrunner.alink.flow import Flow, Stopped, StreamOperator
 from akrunner.alink.params import Param
 from akrunner.alink.randoms import names_for, random_table
-from akrunner.alink.scripts import OUTPUT_SCHEMA, SCRIPT, TF2, ScriptJob, chosen
+from akrunner.alink.scripts import OUTPUT_SCHEMA, SCRIPT, TF2, ScriptJob, chosen, written_schema
 from akrunner.alink.sources import (
     CONFS,
     DELIMITER,
@@ -37,7 +37,6 @@ from akrunner.alink.tables import arrow_schema, in_one, shaped
 from akrunner.errors import ConfigError, SinkError
 from akrunner.foreign import ours
 from akrunner.io.table import TableSource
-from akrunner.schema import Schema
 
 MAX_ROWS = Param("maxRows", "whole", "How many rows.", required=True, aliases=("numRows",))
 PAUSE = Param("timePerSample", "number", "Seconds between two rows; as fast as they are taken without it.")
@@ -252,10 +251,7 @@ class ScriptStreamOp(JobStreamOp):
     _ENV = TF2
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
-        return current().connection.from_arrow(self._result_schema().empty_table())
-
-    def _result_schema(self) -> pa.Schema:
-        return Schema.parse(self._get("outputSchemaStr"), "outputSchemaStr").arrow
+        return current().connection.from_arrow(written_schema(self).empty_table())
 
     def _input_schema(self) -> pa.Schema:
         relation = chosen(self._inputs[0]._nothing(), self._get("selectedCols"))

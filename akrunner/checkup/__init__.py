@@ -45,19 +45,20 @@ def doctor(
     flink_python: PathLike | None = None,
     quick: bool = False,
 ) -> Checkup:
-    """Look at this machine, or at what became of a job. Checks go beside each other, and each has a time of its own.
+    """Check this machine, or explain what became of a job. The checks run at the same time, each with a time limit.
 
     Args:
-        work_dir: of a job that has kept it (`debug=True`, `work_dir=`), the directory with the logs of one that failed, or
-            something in it: the job is explained. None: the machine is looked at.
-        python_env: as for `run`, one or several: the interpreters to look at; None: the one jobs take if nothing is said.
-        flink_master: REST address of a Flink cluster, as for `akrunner.engines.flink.FlinkEngine`; None: none is asked.
+        work_dir: the work directory that a job has kept (`debug=True`, `work_dir=`), the directory with the logs of a job that
+            failed, or a path in one of them: the job is explained. None: the machine is checked.
+        python_env: the interpreters to check, one or several, each as for `run`; None: the one that jobs take by default.
+        flink_master: REST address of a Flink cluster to check, as for `akrunner.engines.flink.FlinkEngine`; None: no cluster is
+            checked.
         flink_python: interpreter that has PyFlink; None: this one.
         quick: do not import TensorFlow, which takes seconds.
     Returns:
-        lines that say "ok", "look here" or "broken", and what to do; `print` shows them. What cannot be looked at is a line, too.
+        lines that say "ok", "look here" or "broken", and what to do; `print` shows them. What cannot be checked has a line, too.
     Raises:
-        ConfigError: an argument is not what it may be; `work_dir` is no job's, or not there.
+        ConfigError: an argument is wrong; `work_dir` is not the directory of a job, or does not exist.
     """
     return looked_over(
         DoctorArguments(

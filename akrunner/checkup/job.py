@@ -90,7 +90,7 @@ def _none(given: str) -> str:
     """Return the error for a path that is no job's directory, with a hint where one may be."""
     path = os.path.abspath(os.path.expanduser(given))
     if not os.path.lexists(path):
-        said = f"there is no {given}{nearest_file(path)}"
+        said = f"there is no {given}{nearest_file(given)}"
     else:
         said = f"{given} is no work directory of a job: it has no {_RECORD}"
     last = newest_failed()
@@ -278,7 +278,8 @@ def _failure(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
             yield Line(f"log of {task}", OK, redacted("its last lines\n" + "\n".join(log)))
     for other in _list(body, "others")[:_MANY]:
         lines = str(other["what"]).splitlines() or [""]
-        yield Line(str(other["task"]), OK, redacted(lines[0]))
+        # only a task that failed has the time at which it did; the others were done, or stopped because of it
+        yield Line(str(other["task"]), BROKEN if other["time_ns"] else OK, redacted(lines[0]))
     yield from _input(body)
     yield from _warnings("before that", body)
     if os.path.isfile(os.path.join(folder, "stall.txt")):

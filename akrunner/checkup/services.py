@@ -52,6 +52,8 @@ _MODULES = {
     "pyiceberg": "Iceberg tables",
     "adbc_driver_postgresql": "tables of PostgreSQL",
     "adbc_driver_sqlite": "tables of SQLite",
+    "fastavro": "Avro files",
+    "openpyxl": "Excel sheets that are read",
     "PIL": "pack --resize",
 }
 #: a value of DOCKER_HOST that is an address; any other value is not passed to docker, which would print it in an error

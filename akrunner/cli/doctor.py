@@ -21,10 +21,10 @@ from akrunner.foreign import redacted
 from akrunner.options import named
 
 HELP = """
-What is in the way of jobs on this machine: its Python and TensorFlow, graphics cards, memory, disks, limits, ports, clock, Flink, credentials (found \
-or not, never shown), tools. Or, with WORK_DIR, what became of a job: which task failed first and why, where the time went, what to change.
+Check what may make jobs fail on this machine: its Python and TensorFlow, graphics cards, memory, disks, limits, ports, clock, Flink, credentials (found \
+or not, never shown), tools. Or, with WORK_DIR, explain what became of a job: which task failed first and why, where the time went, what to change.
 
-Each line says ok, look here, or broken, and what to do. Nothing is changed, and nothing takes longer than its time.
+Each line says ok, look here, or broken, and what to do. No check changes anything, and each has a time limit.
 
 [bold]Examples[/bold]
 

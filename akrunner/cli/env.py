@@ -16,7 +16,7 @@ from akrunner.cli.guarded import emit
 from akrunner.launch import environments, interpreters
 
 HELP = """
-The interpreters tasks can run under: find, ask, make and remove them.
+Find, probe, make and remove the interpreters that tasks can run under.
 
 A name (tf1.15, tf2.3, tf2) is what --python-env takes; `create` makes the environment it stands for, with packages known to fit together, in
 the user's cache. Nothing of akrunner is installed in any of them.
@@ -34,7 +34,7 @@ app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_ma
 JSON = flag("as_json")
 
 
-@app.command("list", help="Every interpreter there is, with its TensorFlow, and the names that stand for one.")
+@app.command("list", help="List the interpreters of this machine, each with its TensorFlow, and the names that stand for one.")
 def list_(as_json: bool = typer.Option(False, "--json", help="JSON on stdout, for machines.")) -> None:
     paths: dict[str, list[str]] = {}
     for recipe in environments.RECIPES.values():
@@ -67,7 +67,10 @@ def list_(as_json: bool = typer.Option(False, "--json", help="JSON on stdout, fo
         typer.echo("not there: " + ", ".join(f"{name} (akrunner env create {name})" for name in missing), err=True)
 
 
-@app.command("probe", help="What an interpreter is: PATH of it, of a venv or conda directory, of a packed one, or a name.")
+@app.command(
+    "probe",
+    help="Show what an interpreter is. PATH is its path, that of a venv or conda directory, or of a packed environment; or a name.",
+)
 def probe(
     path: str = typer.Argument(..., help="As for --python-env."),
     as_json: bool = typer.Option(False, "--json", help="JSON on stdout, for machines."),

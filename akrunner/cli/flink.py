@@ -16,7 +16,7 @@ from akrunner.cli.guarded import emit, telling
 if TYPE_CHECKING:
     from akrunner.engines.flink.host.cluster import Cluster
 
-app = typer.Typer(help="A Flink session cluster on this machine, for trying things out.", no_args_is_help=True)
+app = typer.Typer(help="Start and stop a Flink session cluster on this machine, to try things out.", no_args_is_help=True)
 JSON = flag("as_json")
 #: the folder in the state directory, which only this user may read
 _FOLDER = "flink"
@@ -34,7 +34,7 @@ def running_cluster() -> Cluster | None:
 def start(
     taskmanagers: int = typer.Option(2, min=1, help="TaskManager processes."),
     slots: int = typer.Option(2, min=1, help="Task slots of each: a job needs one for every task."),
-    port: int = typer.Option(8081, help="Of the web address."),
+    port: int = typer.Option(8081, help="Port of the web address."),
     python: str | None = typer.Option(None, help="Interpreter with PyFlink. Default: this one."),
     as_json: bool = JSON,
 ) -> None:

@@ -48,7 +48,7 @@ Exit codes: 0 the job succeeded; 1 it failed, the script's traceback is on stder
 the input or a limit of this machine does not allow it; nothing was started; 3 the
 input could not be read to its end, or a value of it cannot cross; 4 what was written could not be stored; 70 a fault of akrunner;
 124 --timeout ran out; 130 interrupted (Ctrl-C); 143 terminated (129 by a terminal that was closed, 131 by Ctrl-\\),
-or its Flink job was cancelled. With --json, each of them is one JSON object on stdout.
+or its Flink job was cancelled. With --json, the command prints one JSON object on stdout, whatever the code is.
 """
 
 

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from akrunner.pai_mode.texts import Statements
 
 HELP = """
-Stand in the place of MaxCompute's client, for scripts that call it: what odpscmd takes, over local tables or MaxCompute's, and
-rows as it prints them. (In a script that
-`akrunner pai -f run.sh` runs, odpscmd is this already.)
+Stand in for MaxCompute's client, odpscmd, in scripts that call it: take the same arguments, run the statements over local tables or MaxCompute's, and
+print rows as odpscmd does. (In a script that `akrunner pai -f run.sh` runs, odpscmd is this command already.)
 
 [bold]Examples[/bold]
 
@@ -31,7 +30,7 @@ rows as it prints them. (In a script that
 
 -e STATEMENTS, -f FILE or stdin; --project=NAME; -k N: begin with the Nth statement; -M: rows as CSV.
 --config, --endpoint,
---tunnel-endpoint, -u, -p, -r, --instance-priority and --schema are passed over.
+--tunnel-endpoint, -u, -p, -r, --instance-priority and --schema are ignored.
 """
 
 

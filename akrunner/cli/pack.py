@@ -14,10 +14,11 @@ from rich.console import Console
 from rich.text import Text
 
 import akrunner
+from akrunner.checks import counted
 from akrunner.cli import given, signals
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
-from akrunner.packing.result import counted, printable, quoted, size_in_words
+from akrunner.packing.result import printable, quoted, size_in_words
 
 if TYPE_CHECKING:
     from akrunner.packing.progress import PackProgress

@@ -31,7 +31,7 @@ Run a script of PAI-TensorFlow by its command, over local tables (`akrunner tabl
 
   akrunner pai -f run.sh 20260101 --num-workers 1
 
-Of this command's own options the names begin with two dashes, but for -f, -e and -q; PAI's begin with one.
+The names of this command's own options begin with two dashes, except -f, -e and -q; those of PAI's options begin with one.
 """
 #: this command's own options with one dash -> whether they take a value
 _OWN = {

@@ -17,8 +17,8 @@ from akrunner.options import of_command
 HELP = """
 Run a SavedModel over a table: the rows that come out are those of the table, in their order, with the model's outputs.
 
-The columns that feed the model are those named as its inputs, or --selected-cols in the order of --input-signature-defs. What the model
-takes and gives is checked first; a table that does not fit is refused with the model's signature.
+The columns that feed the model are those named as its inputs, or --selected-cols in the order of --input-signature-defs. The model's
+signature is checked first; a table that does not fit it is refused, and the error shows the signature.
 
 [bold]Examples[/bold]
 

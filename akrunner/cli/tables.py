@@ -23,11 +23,11 @@ from akrunner.tables.store import TableStore
 from akrunner.tables.tunnel import rows_of
 
 HELP = """
-Tables by name: look at them, fill them from files, run SQL over them.
+Show tables by name, fill them from files, and run SQL over them.
 
 odps://PROJECT/tables/T is an --input and an --output of `run`, `train`, `predict` and `pai`, too; so is a partition of it, odps://PROJECT/tables/T/pt=1.
-Tables are directories of Parquet files below AKRUNNER_TABLES (default: akrunner/tables in the user's data directory): Parquet files put into
-PROJECT/T/ are a table. T alone will do where --project or AKRUNNER_PROJECT says the project.
+Tables are directories of Parquet files below AKRUNNER_TABLES (default: akrunner/tables in the user's data directory): Parquet files that are put
+into PROJECT/T/ are a table. The name T alone is enough if --project or AKRUNNER_PROJECT names the project.
 
 [bold]Examples[/bold]
 
@@ -78,7 +78,7 @@ def say_asked(names: Sequence[str], project: str | None) -> None:
         _store_of(project_of(project) or "")
 
 
-@app.command("ls", help="The tables there are, their rows and partitions.")
+@app.command("ls", help="List the tables, their rows and partitions.")
 def ls(
     project: str | None = typer.Argument(None, help="Of this project. Default: of all, or of --project."),
     of: str | None = PROJECT,
@@ -150,10 +150,10 @@ def _parts(row: dict[str, Any]) -> str:
     return f"{row['partitions']:,} by {', '.join(row['partitioned_by'])}" if row["partitioned_by"] else ""
 
 
-@app.command("show", help="A table's columns, its partitions and its first rows.")
+@app.command("show", help="Show a table's columns, its partitions and its first rows.")
 def show(
     table: str = typer.Argument(..., help=_TABLE),
-    rows: int = typer.Option(10, min=0, help="How many of its rows."),
+    rows: int = typer.Option(10, min=0, help="How many rows to show."),
     project: str | None = PROJECT,
     as_json: bool = JSON,
 ) -> None:
@@ -192,7 +192,7 @@ def put(
     file: list[str] = typer.Argument(
         ..., help="FILE... TABLE: file, glob, directory or URL, of any format `run` reads; and the table."
     ),
-    overwrite: bool = typer.Option(False, "--overwrite", help="In place of the rows that are there, as INSERT OVERWRITE."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace the rows that are there, as INSERT OVERWRITE does."),
     select: str | None = typer.Option(None, help="SQL over the file, called `input` in it."),
     input_schema: str | None = INPUT_SCHEMA,
     input_format: str | None = INPUT_FORMAT,
@@ -239,13 +239,14 @@ def put(
 @app.command("get", help="Write a table's rows to a file; - for stdout, as JSON lines or CSV.")
 def get(
     table: str = typer.Argument(..., help=_TABLE + " ?start=A&end=B: some of its rows."),
-    file: str = typer.Argument(..., help=".parquet .csv .jsonl .arrow .tfrecord, or -."),
+    file: str = typer.Argument(..., help=".parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz, or -."),
     columns: str | None = typer.Option(
-        None, help="Which, separated by commas. Default: all, and those it is partitioned by, but for those TABLE says."
+        None, help="Columns to write, separated by commas. Default: all, with the partition columns that TABLE does not name."
     ),
     output_format: str | None = typer.Option(
         None,
-        help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell; of -: jsonl, csv or arrow. Default of -: jsonl.",
+        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell; of -: jsonl, csv or arrow. "
+        "Default of -: jsonl.",
     ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing file."),
     project: str | None = PROJECT,
@@ -331,7 +332,7 @@ def _say(result: statements.StatementResult) -> None:
 @app.command("drop", help="Remove a table, or partitions of it, with all rows.")
 def drop(
     table: str = typer.Argument(..., help=_TABLE),
-    if_exists: bool = typer.Option(False, "--if-exists", help="It need not be there."),
+    if_exists: bool = typer.Option(False, "--if-exists", help="Succeed also if there is no such table or partition."),
     project: str | None = PROJECT,
     as_json: bool = JSON,
 ) -> None:

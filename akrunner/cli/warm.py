@@ -23,7 +23,7 @@ of a second, not in three.
 
 A small process of your own keeps them, reachable by nobody else; it ends by itself when no job has come for --idle-timeout. A job that needs \
 another environment (a variable that is read when TensorFlow is imported, another interpreter) starts cold and says why in its \
-stats (`--json`: stats.starts), and the next workers are what it wanted. AKRUNNER_WARM=0 has a job start cold.
+stats (`--json`: stats.starts), and the next workers are made as that job wanted them. With AKRUNNER_WARM=0 a job starts cold.
 
 [bold]Examples[/bold]
 
@@ -70,13 +70,13 @@ def start(ctx: typer.Context, words: Mapping[str, Any]) -> None:
 
 app.command(
     "start",
-    help="Start keeping some, with the environment this shell has. Returns when they have been started; they import "
-    "TensorFlow meanwhile.",
+    help="Keep warm workers from now on, with the environment of this shell. The command returns when they have been "
+    "started; they go on importing TensorFlow.",
 )(given.command("warm start", start))
 
 
 @app.command(
-    "status", help="Which there are, their memory, how many jobs took one, and why there are fewer than there should be."
+    "status", help="Show the warm workers, their memory, how many jobs took one, and why there are fewer than there should be."
 )
 def status(as_json: bool = JSON) -> None:
     from akrunner.warming import keeper, kept_status
@@ -90,7 +90,7 @@ def status(as_json: bool = JSON) -> None:
         raise typer.Exit(EXIT_FAILED) from None
 
 
-@app.command("stop", help="End all that wait for a job. Those that jobs have taken go on with their jobs.")
+@app.command("stop", help="End all warm workers that wait for a job. Those that jobs have taken go on with their jobs.")
 def stop(as_json: bool = JSON) -> None:
     from akrunner.warming import stop_kept
 

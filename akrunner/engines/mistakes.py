@@ -17,7 +17,7 @@ Columns = Mapping[str, Field]
 _PER_WORKER = "steps_per_epoch=task_config.steps_per_epoch(batch_size), which is equal on all workers"
 #: the attributes of a task config, for a script that asks for another one
 _TASK_CONFIG = (
-    "tf_context num_workers cluster task_type task_index work_dir user_params schema checkpoint_dir attempt feature_spec "
+    "tf_context num_workers cluster task_type task_index work_dir user_params schema checkpoint_dir checkpoint attempt feature_spec "
     "report serve dataset_file dataset_length output_writer dataset per_worker_dataset batches steps_per_epoch "
     "saved_model_dir latest_ckpt_dir dataset_fn"
 ).split()

@@ -131,7 +131,7 @@ def from_dict(columns: Mapping[Any, Any]) -> pa.Table:
         if isinstance(values, (str, bytes)) or not (hasattr(values, "__len__") or hasattr(values, "__arrow_c_array__")):
             raise SourceError(f"source: column {name!r} of the dict is {type(values).__name__}, not an array of values")
         with ours(SourceError, f"source: column {name!r} of the dict cannot become one of Arrow"):
-            arrays.append(_array(values))
+            arrays.append(column_of(values))
     lengths = {name: len(array) for name, array in zip(names, arrays)}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name}: {rows}" for name, rows in itertools.islice(lengths.items(), 8))
@@ -150,7 +150,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> pa.Table:
     return from_dict({name: array[name].copy() for name in array.dtype.names})
 
 
-def _array(values: Any) -> Any:
+def column_of(values: Any) -> Any:
     """Return the values of one column. A numpy array of two dimensions becomes lists; one of three or more, tensors of one
     shape."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
+from urllib.parse import unquote
 
 import fsspec
 
@@ -37,6 +38,7 @@ class Files:
         base: the directory that was given, or the one that stands before a pattern's first wildcard.
         directories: the directories that were given.
         patterns: the patterns that were given.
+        sheet: the table that is read of each file, if the format has several in one; None: none was named.
     """
 
     filesystem: fsspec.AbstractFileSystem
@@ -45,6 +47,7 @@ class Files:
     base: str | None
     directories: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
+    sheet: str | None = None
 
     @property
     def is_local(self) -> bool:
@@ -90,7 +93,8 @@ def expand(given: PathLike | Sequence[PathLike], form: str | None) -> Files:
     names = [os.fspath(given)] if isinstance(given, (str, os.PathLike)) else [os.fspath(one) for one in given]
     if not names:
         raise SourceError("source: the list of paths is empty")
-    matches = [_matched(_text_of(name)) for name in names]
+    names, sheet = _without_sheets([_text_of(name) for name in names], form)
+    matches = [_matched(name) for name in names]
     first = matches[0]
     for name, match in zip(names, matches):
         if type(match.filesystem) is not type(first.filesystem):
@@ -109,7 +113,29 @@ def expand(given: PathLike | Sequence[PathLike], form: str | None) -> Files:
         next((match.base for match in matches if match.base is not None), None),
         tuple(match.directory for match in matches if match.directory is not None),
         tuple(match.pattern for match in matches if match.pattern is not None),
+        sheet,
     )
+
+
+def _without_sheets(names: list[str], form: str | None) -> tuple[list[str], str | None]:
+    """Return the names without `?sheet=NAME`, and the name of the sheet; None if no name has one.
+
+    Raises:
+        SourceError: several sheets are named.
+    """
+    found = [re.fullmatch(r"(.+)\?sheet=([^?]+)", name, re.DOTALL) for name in names]
+    found = [one if one is not None and _has_sheets(form or formats.format_of(one[1])) else None for one in found]
+    sheets = {unquote(one[2]) if one is not None else None for one in found}
+    if len(sheets) > 1:
+        shown = ", ".join(sorted(one or "none" for one in sheets))
+        raise SourceError(
+            f"source: one table is read from sheets of one name, and several are given ({shown}); give them to several jobs"
+        )
+    return [name if one is None else one[1] for name, one in zip(names, found)], sheets.pop()
+
+
+def _has_sheets(form: str | None) -> bool:
+    return form is not None and formats.named(form).sheets
 
 
 def _one_format(fs: fsspec.AbstractFileSystem, found: list[str], form: str | None) -> str:
@@ -231,7 +257,8 @@ def _not_there(fs: fsspec.AbstractFileSystem, path: str, name: str) -> SourceErr
     folder = posixpath.dirname(path)
     web = "http" in protocols(fs)
     beside = [posixpath.basename(p) for p in fs.ls(folder, detail=False)] if not web and fs.isdir(folder) else []
-    return SourceError(f"source: there is no file {redacted(name)}{nearest(posixpath.basename(path), beside, ALIKE)}")
+    near = nearest(posixpath.basename(path), beside, ALIKE, before=redacted(name[: name.rfind("/") + 1]))
+    return SourceError(f"source: there is no file {redacted(name)}{near}")
 
 
 def _beneath(base: str) -> list[str]:

@@ -36,7 +36,10 @@ _OTHER = {
     b"BZh": "is compressed with bzip2 by its content; unpack it first",
     b"\x28\xb5\x2f\xfd": "is compressed with zstd by its content; unpack it first",
     b"\xfd7zXZ\0": "is compressed with xz by its content; unpack it first",
-    b"PK\x03\x04": "is a zip archive (or an Excel file) by its content; unpack or convert it first",
+    b"PK\x03\x04": "is a zip by its content: an Excel file (give input_format=, --input-format, excel), numpy's .npz (npz), or an "
+    "archive that must be unpacked first",
+    b"Obj\x01": "is an Avro file by its content; give input_format= (--input-format) avro",
+    b"\x93NUM": "is an .npy file by its content; give input_format= (--input-format) npy",
 }
 
 

@@ -61,7 +61,9 @@ def check_ours(shown: str, held: list[str]) -> None:
                 f"output: {redacted(shown)} holds a Delta or an Iceberg table, or a part of one, which no files can replace; write "
                 "to the table itself, or to another place"
             )
-        if not (name.startswith(("part-", "_")) or formats.format_of(name) or name.endswith((".crc", ".partial"))):
+        form = formats.format_of(name)
+        is_table = form is not None and not formats.named(form).doubtful
+        if not (name.startswith(("part-", "_")) or is_table or name.endswith((".crc", ".partial"))):
             raise SinkError(
                 f"output: {redacted(shown)} holds what no job has written ({name}); overwrite= (--overwrite) replaces a "
                 "directory as a whole, and append= (--append) adds to a table, so they take none but directories of tables"

@@ -49,8 +49,8 @@ class Unfit(ValueError):
 def of_numpy(values: Any, nulls: bool = False) -> Any:
     """Return a numpy array of one dimension, or a pandas Series over one, as an Arrow array.
 
-    Texts and byte strings become what numpy's own items are; by itself, Arrow ends each of them at its first NUL. The errors
-    are those of `typed`.
+    Texts, byte strings and times become what numpy's own items are; by itself, Arrow ends each text at its first NUL, and takes
+    the steps of a `datetime64[25s]` for seconds. The errors are those of `typed`.
 
     Args:
         nulls: as in `typed`.
@@ -59,6 +59,9 @@ def of_numpy(values: Any, nulls: bool = False) -> Any:
         plain = np.asarray(values)
         if _has_inner_nul(plain):
             values = (values if isinstance(values, np.ma.MaskedArray) else plain).astype(object)
+    elif isinstance(values.dtype, np.dtype) and values.dtype.kind in "Mm":
+        unit, count = np.datetime_data(values.dtype)
+        values = values if count == 1 else values.astype(f"{values.dtype.kind}8[{unit}]")
     return pa.array(values, from_pandas=nulls)
 
 

@@ -91,6 +91,11 @@ class Gate(io.RawIOBase):
     def shut(self) -> None:
         self._stream = None
 
+    @property
+    def is_shut(self) -> bool:
+        """Whether the bytes are lost: what a writer keeps back until its end need not be made then."""
+        return self._stream is None
+
     def writable(self) -> bool:
         return True
 

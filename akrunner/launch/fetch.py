@@ -77,7 +77,7 @@ def fetch(given: str | os.PathLike[str], parameter: str, kind: type[AkrunnerErro
     else:
         path = os.path.abspath(os.path.expanduser(place))
     if not os.path.exists(path):
-        raise blame.error(f"there is no {place}{nearest_file(path)}")
+        raise blame.error(f"there is no {place}{nearest_file(path if is_url(place) else place)}")
     _looked_at(path, blame)
     if digest and (os.path.isdir(path) or sha256(path, blame) != digest):
         has = "is a directory" if os.path.isdir(path) else f"has sha256 {sha256(path, blame)}"

@@ -154,10 +154,8 @@ def _with_script(
         place, real = inside, f"{archive}/{name}"
         source = archives.read(archive, name, _FILES, _LONGEST_SCRIPT, most)
     else:
-        known = [os.path.basename(p) for p in _beside(real)] + sorted(members)
-        raise ScriptError(
-            f"script: there is no file {script}{nearest(os.path.basename(script), known, ALIKE) or nearest_file(real)}"
-        )
+        near = nearest_file(script) or nearest(os.path.basename(script), sorted(members), ALIKE)
+        raise ScriptError(f"script: there is no file {script}{near}")
     takes_context = context_entry(source, real)
     program = not takes_context and check_script(source, real)
     laid = tuple((r, p) for p, r in files.items())
@@ -234,10 +232,3 @@ def _add(files: dict[str, str], place: str, real: str) -> None:
     if other is not None and other != real:
         raise UserFilesError(f"user_files: {other} and {real} would both lie at {place}; rename one")
     files[place] = real
-
-
-def _beside(path: str) -> list[str]:
-    try:
-        return os.listdir(os.path.dirname(path))
-    except OSError:
-        return []

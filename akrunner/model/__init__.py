@@ -221,9 +221,10 @@ def _is_saved_model(directory: str) -> bool:
     return any(os.path.exists(os.path.join(directory, name)) for name in SAVED_MODEL)
 
 
-#: files and folders that TensorFlow's Estimators and Keras callbacks leave in a checkpoint directory; nothing else is removed
+#: files and folders that TensorFlow's Estimators, Keras callbacks and `task_config.checkpoint()` leave in a checkpoint
+#: directory; nothing else is removed
 _CHECKPOINT_FILES = re.compile(r"checkpoint|graph\.pbtxt|.*\.(index|meta|data-\d+-of-\d+)|events\.out\.tfevents\..*")
-_CHECKPOINT_FOLDERS = ("keras", "eval_val", "export", "best_ckpt", "pretrained_ckpt")
+_CHECKPOINT_FOLDERS = ("keras", "eval_val", "export", "best_ckpt", "pretrained_ckpt", "akrunner-saves")
 
 
 def remove_checkpoints(directory: str) -> None:

@@ -15,7 +15,7 @@ OPTIONS = (
         help="Seconds the job may take; then every task's stacks are shown.",
         often=True,
         instead={"pai": "seconds a job may take, in place of `maxTrainingTimeInHour`."},
-        helps={"pai": "Seconds, in place of maxTrainingTimeInHour."},
+        helps={"pai": "Seconds the job may take, in place of maxTrainingTimeInHour."},
         above=0,
     ),
     Option(
@@ -33,8 +33,8 @@ OPTIONS = (
         "stall_timeout",
         "float",
         TROUBLE,
-        "seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits for whom "
-        "is told; 0: never.",
+        "how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every "
+        "task's stack, and which task waits for which; 0: never.",
         600.0,
         verbs=JOBS,
         help="Seconds nothing may move until it is told who waits for whom; 0: never.",
@@ -42,8 +42,8 @@ OPTIONS = (
         types={"pai": "float | None"},
         defaults={"pai": None},
         instead={
-            "pai": "seconds nothing may move until it is told who waits for whom, in place of `maxHungTimeBeforeGCInSeconds`; "
-            "None: 600, where the command says nothing."
+            "pai": "how many seconds nothing may move before the job reports which task waits for which, in place of "
+            "`maxHungTimeBeforeGCInSeconds`; None: 600, if the command does not say."
         },
         helps={
             "pai": "Seconds nothing may move until it is told who waits for whom, in place of maxHungTimeBeforeGCInSeconds. "
@@ -56,14 +56,14 @@ OPTIONS = (
         "stall_action",
         'Literal["fail", "warn"]',
         TROUBLE,
-        'what follows then: "fail", or "warn" and go on.',
+        'what happens then: "fail" ends the job, "warn" lets it go on.',
         "fail",
         verbs=JOBS,
         help="And then: fail, or warn and go on.",
         environment=True,
         types={"pai": 'Literal["fail", "warn"] | None'},
         defaults={"pai": None},
-        instead={"pai": 'what follows then: "fail", or "warn" and go on; None: what the command says, or "fail".'},
+        instead={"pai": 'what happens then: "fail" ends the job, "warn" lets it go on; None: as the command says, or "fail".'},
         unheeded=("pai",),
     ),
     Option(
@@ -121,17 +121,17 @@ OPTIONS = (
         "work_dir",
         "PathLike | None",
         PLACES,
-        "new directory to keep everything in; None: a temporary one, gone afterwards.",
+        "new directory to keep everything in; None: a temporary one, which is removed afterwards.",
         verbs=(*JOBS, "doctor"),
         help="New directory to keep logs, rows and files in.",
         commands=("replay",),
         instead={
-            "doctor": "of a job that has kept it (`debug=True`, `work_dir=`), the directory with the logs of one that failed, "
-            "or something in it: the job is explained. None: the machine is looked at."
+            "doctor": "the work directory that a job has kept (`debug=True`, `work_dir=`), the directory with the logs of a job "
+            "that failed, or a path in one of them: the job is explained. None: the machine is checked."
         },
         helps={
             "pai": "New directory to keep logs and files in.",
-            "doctor": "Directory of a job, or a path in it. Default: look at the machine.",
+            "doctor": "Directory of a job, or a path in it. Default: check the machine.",
             "replay": "Directory a job kept.",
         },
         stands=("doctor", "replay"),
@@ -143,6 +143,17 @@ OPTIONS = (
         PLACES,
         "directory handed to the script, the same for every task.",
         help="Directory for checkpoints, the same for every task.",
+    ),
+    Option(
+        "resume",
+        "bool",
+        PLACES,
+        "go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by `task_config.checkpoint()`; "
+        "where there is no save yet, the job begins with the first row.",
+        False,
+        verbs=BATCH,
+        needs={"run": ("checkpoint_dir",), "train": ("checkpoint_dir",)},
+        help="Go on from the saves of task_config.checkpoint() that an earlier job left in --checkpoint-dir.",
     ),
     Option(
         "debug",
@@ -158,7 +169,7 @@ OPTIONS = (
         "observer",
         "Observer | None",
         PLACES,
-        "is told the progress.",
+        "an object that is told of the job's progress.",
         apart=True,
         verbs=JOBS,
         also={"pai": "A shell script's jobs have none."},

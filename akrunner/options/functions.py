@@ -222,10 +222,9 @@ Keep spare worker processes that have imported TensorFlow, so that jobs of this 
 >>> with akrunner.warm(workers=2):
 ...     akrunner.run("train.py", "iris.csv")
 
-A job takes those that are what its worker processes would be, and each is used once. They are forked from one process that has imported
-TensorFlow, so another takes its place at once; a job that needs others (another interpreter, variable, limit) starts cold,
-`result.stats.starts` says why, and
-the next spares are what it wanted. Nothing is different for the script.""",
+A job takes warm workers that are as its own worker processes would be; each is used once. They are forked from one process that has imported
+TensorFlow, so another one takes its place at once. A job that needs others (another interpreter, variable, limit) starts cold,
+`result.stats.starts` says why, and the next warm workers are made as that job wanted them. Nothing is different for the script.""",
         """\
 Returns:
     an object with `wait()`, `status()` and `close()`, and a context manager.
@@ -239,12 +238,12 @@ Raises:
         "doctor",
         "Checkup",
         "looked_over",
-        "Look at this machine, or at what became of a job. Checks go beside each other, and each has a time of its own.",
+        "Check this machine, or explain what became of a job. The checks run at the same time, each with a time limit.",
         """\
 Returns:
-    lines that say "ok", "look here" or "broken", and what to do; `print` shows them. What cannot be looked at is a line, too.
+    lines that say "ok", "look here" or "broken", and what to do; `print` shows them. What cannot be checked has a line, too.
 Raises:
-    ConfigError: an argument is not what it may be; `work_dir` is no job's, or not there.""",
+    ConfigError: an argument is wrong; `work_dir` is not the directory of a job, or does not exist.""",
         ("work_dir",),
         "DoctorArguments",
         "akrunner/checkup/__init__.py",

@@ -40,8 +40,8 @@ OPTIONS = (
         False,
         verbs=(),
         commands=("stream", "predict"),
-        help="A stream's --output is written in place, line by line, for whoever reads along; else it is there when the "
-        "stream has ended.",
+        help="Write a stream's --output in place, line by line, so that others can read it meanwhile; else it is there when "
+        "the stream has ended.",
         often=True,
     ),
     Option(
@@ -125,7 +125,7 @@ OPTIONS = (
             "predict": "Show what the prediction would do (columns, the model's inputs and outputs, tasks, output), and start "
             "nothing of it.",
             "pai": "Only print what would be done: nothing is started or made.",
-            "pack": "Say what would be packed, and write nothing.",
+            "pack": "Show what would be packed, and write nothing.",
         },
         often=True,
     ),
@@ -143,7 +143,7 @@ OPTIONS = (
         "progress",
         "Callable[[PackProgress], None] | None",
         PLACES,
-        "called now and then with how far it is.",
+        "a function that is called now and then with how far the run is.",
         verbs=("pack",),
     ),
     Option(
@@ -167,7 +167,7 @@ OPTIONS = (
         False,
         verbs=(),
         commands=(*RUNNING, "pack"),
-        help="No progress, no closing line; of --debug just where the work dir is.",
+        help="No progress, no closing line; with --debug, only where the work dir is.",
         helps={"predict": "No progress, no closing line.", "pack": "No progress, no closing line."},
         flags=("--quiet", "-q"),
         often=True,

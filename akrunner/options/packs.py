@@ -25,10 +25,10 @@ OPTIONS = (
         "seed",
         "int",
         INPUT,
-        "of the order and the splits.",
+        "seed of the order and the splits.",
         0,
         verbs=_PACK,
-        help="Of the order and the splits.",
+        help="Seed of the order and the splits.",
         often=True,
     ),
     Option(
@@ -70,10 +70,10 @@ OPTIONS = (
         "format",
         'Literal["tfrecord", "parquet", "arrow"]',
         OUTPUT,
-        "of the files that are written.",
+        "format of the files that are written.",
         "tfrecord",
         verbs=_PACK,
-        help="Of the output: tfrecord, parquet or arrow.",
+        help="Format of the output: tfrecord, parquet or arrow.",
         often=True,
     ),
     Option(
@@ -92,7 +92,7 @@ OPTIONS = (
         '"WIDTHxHEIGHT", (height, width), or one number for both: images in another size, turned as EXIF says (needs Pillow). '
         "None: the files as they are.",
         verbs=_PACK,
-        help="WIDTHxHEIGHT of images, or one number for both, turned as EXIF says. Default: the files as they are. Needs "
+        help="Size of images: WIDTHxHEIGHT, or one number for both; they are turned as EXIF says. Default: the files as they are. Needs "
         "Pillow.",
         often=True,
     ),
@@ -100,7 +100,7 @@ OPTIONS = (
         "check",
         'Literal["none", "header", "whole"]',
         TROUBLE,
-        "of each image: header; whole: it is decoded (needs Pillow); none.",
+        "what is checked of each image: header; whole: it is decoded (needs Pillow); none.",
         "header",
         verbs=_PACK,
         help="Of each image: header; whole: it is decoded (needs Pillow); none.",
@@ -109,7 +109,7 @@ OPTIONS = (
         "max_file_size",
         "int | str",
         TROUBLE,
-        "bytes a file may have; a larger one is broken, and of a URL no more is read.",
+        "bytes that a file may have; a larger one counts as broken, and no more than that is read from a URL.",
         "256MB",
         verbs=_PACK,
         help="Bytes a file may have; a larger one is broken, and of a URL no more is read.",

@@ -24,7 +24,8 @@ OPTIONS = (
         "source",
         "Any",
         INPUT,
-        "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow "
+        "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy and .npz, "
+        "TFRecord); a pyarrow "
         "Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of "
         "rows.",
         required=(*FLINK, "pack"),
@@ -72,10 +73,10 @@ OPTIONS = (
         "project",
         "str | None",
         INPUT,
-        "project of the names in `tables` and `output_tables` that are without one.",
+        "project of the names in `tables` and `output_tables` that name none.",
         verbs=("run", "pai"),
         rows=True,
-        instead={"pai": "of tables that are named without one; None: AKRUNNER_PROJECT."},
+        instead={"pai": "project of tables whose names have none; None: AKRUNNER_PROJECT."},
         help="Project of --tables and --output-tables without one. Default: $AKRUNNER_PROJECT.",
         helps={"pai": "Project of tables named without one. Default: $AKRUNNER_PROJECT."},
         often=("pai",),
@@ -90,7 +91,7 @@ OPTIONS = (
         needs=_OF_A_TABLE,
         often=("run", "train", "stream", "predict"),
         rows=True,
-        instead={"pack": "of tables, as in `run`."},
+        instead={"pack": "for tables, as in `run`."},
     ),
     Option(
         "columns",
@@ -153,8 +154,8 @@ OPTIONS = (
         "split_by",
         "str | None",
         INPUT,
-        "a column, of those that go to the tasks, whose value says the split: rows with the same value are in the same split, "
-        "in every table. None: the row's number says it.",
+        "the column whose value decides the split (it must go to the tasks): rows with the same value are in the same "
+        "split, in every table. None: the row's number decides.",
         verbs=(*BATCH, "pack"),
         help="Column whose value says the split, so that rows with the same one stay together. Default: the row's number.",
         needs=_OF_A_SPLIT,
@@ -175,7 +176,7 @@ OPTIONS = (
         "split_seed",
         "int",
         INPUT,
-        "another number splits otherwise; the same one always alike.",
+        "with another number, rows are split differently; the same number always gives the same splits.",
         0,
         verbs=BATCH,
         help="Another number splits otherwise.",
@@ -193,7 +194,7 @@ OPTIONS = (
             "LocalPredictor": 'columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the '
             "signature, named "
             "as it.",
-            "pack": "of tables, as in `run`.",
+            "pack": "for tables, as in `run`.",
         },
         types={"pack": "str | Schema | None"},
         help="Columns to read and their types; needed for TFRecord.",
@@ -204,12 +205,12 @@ OPTIONS = (
         "input_format",
         "str | None",
         INPUT,
-        "format of the source, where names do not tell.",
+        "format of the source, if file names do not show it.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
-        help="csv, parquet, jsonl, arrow or tfrecord, where names do not tell.",
+        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell.",
         needs=_OF_A_TABLE,
         rows=True,
-        instead={"pack": "of tables, as in `run`."},
+        instead={"pack": "for tables, as in `run`."},
     ),
     Option(
         "bad_rows",
@@ -253,7 +254,7 @@ OPTIONS = (
         "flush_seconds",
         "float",
         INPUT,
-        "the longest, in seconds, a row waits for others to be sent with, on its way in and out together.",
+        "how many seconds a row waits at most for others to be sent with it, on its way in and out together.",
         0.02,
         verbs=("stream", "predict_stream"),
         help="The longest a row waits for others to be sent with.",
@@ -299,15 +300,16 @@ OPTIONS = (
         "output",
         "PathLike | None",
         OUTPUT,
-        'file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory '
+        "file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst: compressed); "
+        '"dir/": a directory '
         "with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.",
         verbs=("run", "predict", "pack"),
-        help="File to write: .parquet .csv .jsonl .arrow .tfrecord. DIR/ for a directory with a file of each task. - for "
+        help="File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz. DIR/ for a directory with a file of each task. - for "
         "stdout: JSON lines, or --output-format csv or arrow. odps://PROJECT/tables/T: rows are added to the table.",
         helps={
             "pack": "",
             "stream": "File to write; it is there when the stream has ended. Default, and -: stdout, JSON lines, as they come.",
-            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord; DIR/ for a directory of files; - for stdout.",
+            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; DIR/ for a directory of files; - for stdout.",
         },
         flags=(
             "--output",
@@ -324,9 +326,10 @@ OPTIONS = (
         "output_format",
         "str | None",
         OUTPUT,
-        'of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.',
+        'format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.',
         verbs=("run", "predict"),
-        help="csv, parquet, jsonl, arrow or tfrecord, where the name of --output does not tell; csv.gz: compressed.",
+        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where the name of --output does not tell; csv.gz: "
+        "compressed.",
         needs=_OF_AN_OUTPUT,
         rows=True,
     ),
@@ -341,9 +344,9 @@ OPTIONS = (
         helps={
             "train": "Replace an existing --model-out.",
             "stream": "Replace an existing --output.",
-            "pack": "Pack everything anew; what is there counts until that is done.",
+            "pack": "Pack everything anew; the old output stays valid until that is done.",
         },
-        instead={"pack": "pack everything anew; what is there counts until that is done."},
+        instead={"pack": "pack everything anew; the old output stays valid until that is done."},
         needs={**dict.fromkeys(("run", "stream", "predict"), ("output",)), "train": ("model_out",)},
         commands=("stream",),
         often=True,
@@ -396,10 +399,10 @@ OPTIONS = (
         "output_compression",
         "str | None",
         OUTPUT,
-        'of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none"; with a level as in '
+        'codec of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none"; with a level as in '
         '"zstd:3". None: Parquet has snappy, Arrow none.',
         verbs=("run", "predict"),
-        help="Of Parquet and Arrow: zstd, zstd:3, snappy, gzip, brotli, lz4, none. Default: snappy in Parquet, none in Arrow.",
+        help="Codec of Parquet and Arrow: zstd, zstd:3, snappy, gzip, brotli, lz4, none. Default: snappy in Parquet, none in Arrow.",
         needs=_OF_AN_OUTPUT,
         rows=True,
     ),

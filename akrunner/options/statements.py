@@ -12,7 +12,8 @@ OPTIONS = (
         "command",
         "str | Sequence[str] | None",
         STATEMENTS,
-        'as it is typed into MaxCompute\'s client, other statements with it; or as words, ["-name", "tensorflow1150", ...].',
+        "PAI's command as it is typed into MaxCompute's client, also with other statements; or its words, [\"-name\", "
+        '"tensorflow1150", ...].',
         verbs=_PAI,
         apart=True,
         help="PAI's command, and other statements, in quotes; or its words. Behind -f run.sh: the script's own arguments, "
@@ -24,7 +25,8 @@ OPTIONS = (
         "file",
         "PathLike | None",
         STATEMENTS,
-        "in its place: a file of statements (`odpscmd -f`), or a shell script that hands them to odpscmd: bash runs all of it.",
+        "in place of the command: a file of statements (`odpscmd -f`), or a shell script that hands statements to "
+        "odpscmd; bash runs the whole script.",
         verbs=_PAI,
         apart=True,
         help="File of statements, as for odpscmd -f; or a shell script, which bash runs, and whose arguments follow.",
@@ -56,7 +58,7 @@ OPTIONS = (
         "arguments",
         "SequenceNotStr[str]",
         STATEMENTS,
-        "of a shell script.",
+        "arguments of the shell script.",
         (),
         verbs=_PAI,
         apart=True,
@@ -65,7 +67,7 @@ OPTIONS = (
         "variables",
         "Mapping[str, str] | None",
         STATEMENTS,
-        "values of `${name}` in statements, and of the environment a shell script begins with.",
+        "values of `${name}` in statements; for a shell script, variables of its environment.",
         verbs=_PAI,
         private=True,
         help="NAME=VALUE for ${NAME}, also in a shell script's environment. Repeatable.",

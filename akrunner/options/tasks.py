@@ -18,9 +18,9 @@ OPTIONS = (
         types={"warm": "int"},
         instead={
             "pai": "workers, the chief among them, in place of what the command says.",
-            "warm": "of each of the jobs to come: those of several share the cores.",
+            "warm": "workers of each job to come: the workers of one job share the cores.",
         },
-        helps={"pai": IN_PLACE, "warm start": "Of the jobs to come: those of several share the cores."},
+        helps={"pai": IN_PLACE, "warm start": "Workers of each job to come: the workers of one job share the cores."},
         least=1,
     ),
     Option(
@@ -76,7 +76,7 @@ OPTIONS = (
         "bind_host",
         "str",
         CLUSTER,
-        "address of this machine TensorFlow's servers get.",
+        "the address of this machine at which TensorFlow's servers listen.",
         "127.0.0.1",
         help="Address TensorFlow's servers get.",
         environment=True,
@@ -86,7 +86,7 @@ OPTIONS = (
         "advertised_host",
         "str | None",
         CLUSTER,
-        "the name others reach `bind_host` by.",
+        "the name by which others reach `bind_host`.",
         help="Name others reach it by.",
         environment=True,
         verbs=SCRIPTED,
@@ -110,17 +110,18 @@ OPTIONS = (
         "python_env",
         "PathLike | None",
         PYTHON,
-        "what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or "
-        "tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.",
+        "the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment "
+        "(conda-pack; local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this "
+        "interpreter.",
         verbs=(*WORKERS, "warm", "doctor"),
         help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: this one.",
         often=True,
         environment=True,
         types={"doctor": "PathLike | SequenceNotStr[PathLike] | None"},
         instead={
-            "pai": "what has TensorFlow, as for `run`; None: the environment that the command's name stands for.",
-            "warm": "of the jobs to come, as for `run`; what they are is learnt from them, too.",
-            "doctor": "as for `run`, one or several: the interpreters to look at; None: the one jobs take if nothing is said.",
+            "pai": "the environment with TensorFlow, as for `run`; None: the one that the command's name stands for.",
+            "warm": "the environment of the jobs to come, as for `run`; akrunner also learns it from the jobs that come.",
+            "doctor": "the interpreters to check, one or several, each as for `run`; None: the one that jobs take by default.",
         },
         helps={
             "pai": "Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: what -name says.",
@@ -134,11 +135,11 @@ OPTIONS = (
         "requirements",
         "PathLike | None",
         PYTHON,
-        "requirements.txt to install beside `python_env`, once; what it has already wins.",
+        "requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.",
         verbs=(*WORKERS, "warm"),
         help="requirements.txt to install beside the interpreter, once; what it has already wins.",
         environment=True,
-        instead={"warm": "of the jobs to come, as for `run`."},
+        instead={"warm": "for the jobs to come, as for `run`."},
         helps={"warm start": "As for `akrunner run`."},
     ),
     Option(
@@ -149,7 +150,7 @@ OPTIONS = (
         verbs=(*WORKERS, "warm"),
         help="'legacy' for Keras 2 (tf-keras).",
         environment=True,
-        instead={"warm": "of the jobs to come, as for `run`."},
+        instead={"warm": "for the jobs to come, as for `run`."},
     ),
     Option(
         "env",

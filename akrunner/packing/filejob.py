@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, texts_of
-from akrunner.checks import holds_no_files, is_within
+from akrunner.checks import counted, holds_no_files, is_within
 from akrunner.errors import ConfigError, ReadError
 from akrunner.foreign import redacted
 from akrunner.options import named
@@ -36,7 +36,7 @@ from akrunner.packing.index import (
 )
 from akrunner.packing.pool import is_url
 from akrunner.packing.progress import Meter
-from akrunner.packing.result import Packed, counted, quoted
+from akrunner.packing.result import Packed, quoted
 from akrunner.packing.settings import Settings
 from akrunner.packing.state import State
 from akrunner.schema import is_text

@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, octets_of
+from akrunner.checks import counted
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io.formats import BUILT_IN
 from akrunner.io.paths import is_local
 from akrunner.packing import images
 from akrunner.packing.index import CLASS, MTIME, NAME, ROWS, SIZE, Gathered, Index, numbers, text_of, truths
-from akrunner.packing.result import counted, quoted
+from akrunner.packing.result import quoted
 from akrunner.packing.settings import MOST_BYTES
 
 TEXTS = (".txt", ".text")
@@ -153,14 +154,14 @@ def kind_of(table: pa.Table, source: str) -> str:
     """
     if not table.num_rows:
         raise SourceError(f"source: there are no files in {redacted(source)}")
-    tables = tuple(ending for form in BUILT_IN for ending in form.endings)
+    tables = tuple(ending for form in BUILT_IN if not form.doubtful for ending in form.endings)
     for kind, endings in (("images", images.ENDINGS), ("rows", tables), ("texts", TEXTS)):
         if matching(table, endings).any():
             return kind
     first = min(text_of(table.column(NAME)).to_pylist())
     raise SourceError(
         f"source: by their names, the files in {redacted(source)} are no images, texts or tables ({first} ...); kind= "
-        "(--kind) says what they are: images, texts, or files, which are packed as they are"
+        "(--kind) says what they are: images, texts, rows (of tables), or files, which are packed as they are"
     )
 
 

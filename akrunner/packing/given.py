@@ -16,7 +16,7 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 
-from akrunner.checks import check_choice, check_names, check_path, check_text, is_within
+from akrunner.checks import check_choice, check_names, check_path, check_text, counted, is_within
 from akrunner.codec import read_examples
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
@@ -29,7 +29,6 @@ from akrunner.packing import folders, images, lists, texts
 from akrunner.packing.dataset import LABELS
 from akrunner.packing.index import Gathered, Index, class_names
 from akrunner.packing.pool import is_url
-from akrunner.packing.result import counted
 from akrunner.packing.settings import PackArguments, Settings
 from akrunner.schema import Schema, is_list, left_out, renamed, replaced
 from akrunner.tables.names import is_table

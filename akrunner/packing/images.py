@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akrunner.arrays import Octets
+from akrunner.checks import counted
 from akrunner.packing import png
-from akrunner.packing.result import counted
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]

@@ -14,7 +14,7 @@ import tempfile
 import weakref
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,8 @@ SPLIT, LABEL = "\x1fsplit", "\x1flabel"
 ROW, TEXT = "\x1frow", "\x1ftext"
 #: how many rows are made at a time
 ROWS = 65536
+#: how many bytes of batches wait to be joined
+_MOST_HELD = 64 << 20
 #: matches text in a name that looks like the escape of a byte
 _LIKE_A_BYTE = re.compile(rb"\\(x[0-9a-f]{2})")
 
@@ -94,7 +96,8 @@ def _taken(column: pa.ChunkedArray, rows: NDArray[np.integer[Any]]) -> pa.Array:
 class Spilled:
     """Gathers batches of an index into a table whose columns are in a file without a name.
 
-    The system can take the memory back, and nothing of the file is left if the process dies.
+    The system can take the memory back, and nothing of the file is left if the process dies. Small batches are joined before
+    they are written: the time to read rows in a random order grows with the number of batches.
     """
 
     def __init__(self) -> None:
@@ -102,16 +105,30 @@ class Spilled:
         # closes the file if `table` is never called because of an error
         weakref.finalize(self, self._file.close)
         self._writer: Any = None
+        self._held: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add a batch. Raises: WriteError: it cannot be written, for example because the disk is full."""
+        self._held.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= ROWS or self._bytes >= _MOST_HELD:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
         with underway(WriteError, f"cannot write an index of the files to the temporary directory {tempfile.gettempdir()}"):
             if self._writer is None:
-                self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema)
-            self._writer.write_batch(batch)
+                self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), self._held[0].schema)
+            for batch in _joined(self._held):
+                self._writer.write_batch(batch)
+        self._held, self._rows, self._bytes = [], 0, 0
 
     def table(self, schema: pa.Schema) -> pa.Table:
         """Return the table of all batches. Args: schema: schema of the table if there are none. Raises: WriteError."""
+        self._flush()
         if self._writer is None:
             self._file.close()
             return schema.empty_table()
@@ -121,6 +138,19 @@ class Spilled:
             mapped = mmap.mmap(self._file.fileno(), 0, prot=mmap.PROT_READ)
         self._file.close()
         return pa.ipc.open_stream(pa.BufferReader(pa.py_buffer(mapped))).read_all()
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return the rows of batches as one batch if possible."""
+    if len(batches) == 1:
+        return batches
+    joined = pa.Table.from_batches(batches)
+    try:
+        joined = joined.combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        # dictionaries that do not fit into one: the batches are written as they are
+        pass
+    return cast("list[pa.RecordBatch]", joined.to_batches())
 
 
 class Gathered:

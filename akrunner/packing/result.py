@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from akrunner.checks import counted
+
 
 @dataclass(frozen=True)
 class Packed:
@@ -65,8 +67,3 @@ def size_in_words(size: int) -> str:
     if size < 1000:
         return counted(size, "byte")
     return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun, such as "1 file", "2,000 files"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

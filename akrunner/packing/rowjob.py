@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from akrunner.arrays import array_of, octets_of
+from akrunner.checks import counted
 from akrunner.errors import ReadError, SourceError
 from akrunner.foreign import shortage
 from akrunner.io.table import TableSource
@@ -23,7 +24,7 @@ from akrunner.packing.filejob import Bad, result
 from akrunner.packing.given import Given
 from akrunner.packing.index import MTIME, NAME, SIZE, difference
 from akrunner.packing.progress import Meter
-from akrunner.packing.result import Packed, counted
+from akrunner.packing.result import Packed
 from akrunner.packing.rows import RowPacker
 from akrunner.packing.settings import Settings
 from akrunner.packing.state import BUCKETS, State

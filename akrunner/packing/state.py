@@ -27,12 +27,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from akrunner.checks import holds_no_files, is_within, kind_in_words
+from akrunner.checks import counted, holds_no_files, is_within, kind_in_words
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.packed import DESCRIPTION, MADE_BY, STATE, VERSION
 from akrunner.packing import dataset, sealed
-from akrunner.packing.result import counted
 from akrunner.packing.shards import PARTIAL
 
 PLAN, INDEX, LOCK = "plan.json", "index.arrow", "lock"

@@ -52,33 +52,33 @@ def pack(
     Args:
         source: a directory with a folder for each class; a table with a column of paths; text files; or any table.
         output: a directory, new or empty, or one that `pack` has written.
-        select: of tables, as in `run`.
+        select: for tables, as in `run`.
         columns: names for the columns of text files that stand side by side.
         split: shares: "0.8,0.1,0.1" (train, validation, test), "0.8,0.2" (train, test), "train=0.9,dev=0.1", a list, a dict;
             "folders": the first folders of `source` are the splits. None: one, called all.
         split_by: name: a hash of each file's name decides, so that it is in the same split wherever it is packed, and shares are as
             even as chance has them. exact: each class has its share in every split, to within a row.
-        input_schema: of tables, as in `run`.
-        input_format: of tables, as in `run`.
+        input_schema: for tables, as in `run`.
+        input_format: for tables, as in `run`.
         bad_rows: what becomes of broken files: fail; skip: they are left out; or a directory they are copied to.
-        overwrite: pack everything anew; what is there counts until that is done.
-        seed: of the order and the splits.
+        overwrite: pack everything anew; the old output stays valid until that is done.
+        seed: seed of the order and the splits.
         kind: images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.
         label: column of classes; "none": there are no classes. None: folders, or a column called label or class.
         paths: the column of paths or URLs. None: by names and values.
         paths_in: directory, or beginning of URLs, that relative paths are below. None: where the table is.
-        format: of the files that are written.
+        format: format of the files that are written.
         shard_size: bytes of a file, about: 128MB, 1GiB.
         resize: "WIDTHxHEIGHT", (height, width), or one number for both: images in another size, turned as EXIF says (needs Pillow).
             None: the files as they are.
-        check: of each image: header; whole: it is decoded (needs Pillow); none.
-        max_file_size: bytes a file may have; a larger one is broken, and of a URL no more is read.
+        check: what is checked of each image: header; whole: it is decoded (needs Pillow); none.
+        max_file_size: bytes that a file may have; a larger one counts as broken, and no more than that is read from a URL.
         threads: threads that read files. None: 16.
         memory: bytes for the shuffling of tables: 512MB, 1GiB.
         verify: read every file that is packed already, and compare its checksum with that of what was written, before anything is
             packed.
         dry_run: look, plan, and write nothing.
-        progress: called now and then with how far it is.
+        progress: a function that is called now and then with how far the run is.
     Returns:
         what there is now, and what was left out.
     Raises:

@@ -56,20 +56,22 @@ def pai(
     what the command says.
 
     Args:
-        command: as it is typed into MaxCompute's client, other statements with it; or as words, ["-name", "tensorflow1150", ...].
-        file: in its place: a file of statements (`odpscmd -f`), or a shell script that hands them to odpscmd: bash runs all of it.
-        arguments: of a shell script.
-        variables: values of `${name}` in statements, and of the environment a shell script begins with.
+        command: PAI's command as it is typed into MaxCompute's client, also with other statements; or its words, ["-name",
+            "tensorflow1150", ...].
+        file: in place of the command: a file of statements (`odpscmd -f`), or a shell script that hands statements to odpscmd; bash
+            runs the whole script.
+        arguments: arguments of the shell script.
+        variables: values of `${name}` in statements; for a shell script, variables of its environment.
         tables_root: directory of local tables; None: AKRUNNER_TABLES, or the user's own.
         oss_roots: bucket -> the directory that `oss://bucket` stands for.
-        project: of tables that are named without one; None: AKRUNNER_PROJECT.
+        project: project of tables whose names have none; None: AKRUNNER_PROJECT.
         num_workers: workers, the chief among them, in place of what the command says.
         num_ps: parameter servers, in place of what the command says.
-        bind_host: address of this machine TensorFlow's servers get.
-        advertised_host: the name others reach `bind_host` by.
+        bind_host: the address of this machine at which TensorFlow's servers listen.
+        advertised_host: the name by which others reach `bind_host`.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow, as for `run`; None: the environment that the command's name stands for.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow, as for `run`; None: the one that the command's name stands for.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, in place of what the command says.
@@ -77,18 +79,18 @@ def pai(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds a job may take, in place of `maxTrainingTimeInHour`.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move until it is told who waits for whom, in place of `maxHungTimeBeforeGCInSeconds`;
-            None: 600, where the command says nothing.
-        stall_action: what follows then: "fail", or "warn" and go on; None: what the command says, or "fail".
+        stall_timeout: how many seconds nothing may move before the job reports which task waits for which, in place of
+            `maxHungTimeBeforeGCInSeconds`; None: 600, if the command does not say.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on; None: as the command says, or "fail".
         evaluator_timeout: seconds the evaluator gets for the last checkpoint when chief and workers are done.
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
             the process. None, or False: it is not started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, in place of what `enableDynamicCluster` means (3).
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         debug: keep the work dir, for `akrunner replay`.
-        observer: is told the progress. A shell script's jobs have none.
+        observer: an object that is told of the job's progress. A shell script's jobs have none.
     Returns:
         the result, its `output` the tables that were written; a list, one for each statement, where there are others or a file.
     Raises:

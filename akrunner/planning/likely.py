@@ -6,12 +6,12 @@ import contextlib
 import os
 from pathlib import Path
 
+from akrunner.checks import counted
 from akrunner.foreign import redacted
 from akrunner.io.paths import PathLike
 from akrunner.launch import capacity, devices, files, imported
 from akrunner.planning.plan import UNREAD, PlannedColumn
 from akrunner.planning.tasks import PlannedTask, too_many
-from akrunner.planning.text import counted
 from akrunner.spec import JobSpec
 from akrunner.trial import Trial
 

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from akrunner.checks import counted
 from akrunner.planning.tasks import PlannedTask, lines_of_tasks
-from akrunner.planning.text import INDENT, SHOWN, counted, interpreter_shown, line_of, line_of_given, side_by_side
+from akrunner.planning.text import INDENT, SHOWN, interpreter_shown, line_of, line_of_given, side_by_side
 from akrunner.tables import grid
 from akrunner.tables.shown import NULL
 from akrunner.trial import Trial

@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from akrunner.checks import counted
 from akrunner.cluster.resources import assign
 from akrunner.cluster.tf_config import tf_config
 from akrunner.launch import devices
-from akrunner.planning.text import INDENT, SHOWN, counted, line_of
+from akrunner.planning.text import INDENT, SHOWN, line_of
 from akrunner.spec import JobSpec, TaskSpec
 from akrunner.wire.context import TFConfig
 

@@ -47,11 +47,6 @@ def line_of_given(given: Sequence[str]) -> list[str]:
     return line_of("given", "; ".join(given)) if given else []
 
 
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun: "1 row", "2,000 rows"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def line_of(name: str, words: str) -> list[str]:
     """Return a line of a plan, as a list with one element."""
     return [f"{name + ':':14}{words}"]

@@ -105,5 +105,6 @@ class Arguments:
     tensorboard: PathLike | None = None
     work_dir: PathLike | None = None
     checkpoint_dir: PathLike | None = None
+    resume: bool = False
     debug: bool = False
     # end of what scripts/gen-options writes

@@ -162,7 +162,7 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
     if given.engine.capabilities.here:
         capacity.check_fits(num_workers=given.num_workers, num_ps=given.num_ps, parallelism=parallelism)
     cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator, given.chief)
-    for name in ("debug", "save_latest_checkpoint", "overwrite"):
+    for name in ("debug", "resume", "save_latest_checkpoint", "overwrite"):
         check_flag(name, getattr(given, name))
     return JobSpec(
         script=_NO_SCRIPT,
@@ -194,6 +194,7 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
         work_dir=directory("work_dir", given.work_dir),
         keep=given.debug or given.work_dir is not None,
         checkpoint_dir=directory("checkpoint_dir", given.checkpoint_dir),
+        resume=given.resume,
         model_dir="" if mode == "train" else None,
         save_latest_checkpoint=given.save_latest_checkpoint,
         profile_input=given.profile_input,

@@ -99,15 +99,15 @@ class LocalPredictor:
             signature_def_key: which signature.
             graph_def_tag: which graph (tags, separated by commas).
             reserved_cols: columns of the row to give back, none by default; None: all.
-            batch_size: rows the model is given at a time, at most.
+            batch_size: rows that the model gets at a time, at most.
             input_schema: columns of the rows, "x double, image FLOAT_TENSOR"; None: one column for every input of the signature,
                 named as it.
             output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out
                 row-major. None: every output, of its own type.
             engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-            python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL),
-                or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-            requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+            python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment
+                (conda-pack; local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+            requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
             keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
             env: environment variables for the tasks.
             gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from akrunner.checks import shown
+from akrunner.checks import counted, shown
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
@@ -20,7 +20,6 @@ from akrunner.planning.tasks import PlannedTask, lines_of_tasks, planned_tasks, 
 from akrunner.planning.text import (
     INDENT,
     SHOWN,
-    counted,
     interpreter_shown,
     line_of,
     line_of_given,

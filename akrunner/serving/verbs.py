@@ -71,9 +71,9 @@ def predict(
 
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows. A
-            PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows. A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -82,21 +82,22 @@ def predict(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, if file names do not show it.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
             and at the end); with more, the job fails.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
-        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory
-            with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.
-        output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
+            compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
+            come back as `result.table`.
+        output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
             `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
@@ -104,15 +105,15 @@ def predict(
             `partition_by`. The rows are kept on the disk until the last one is there (TMPDIR). None: they stay as tasks write them.
         max_rows_per_file: the most rows of a file in a directory; the next file has the next ones. None: no limit.
         max_bytes_per_file: the size that a file in a directory stays below, about, in bytes or as "128MB". None: no limit.
-        output_compression: of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none"; with a
-            level as in "zstd:3". None: Parquet has snappy, Arrow none.
+        output_compression: codec of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none";
+            with a level as in "zstd:3". None: Parquet has snappy, Arrow none.
         append: put new files beside those that are in the directory `output`, all at once when the job has succeeded.
         manifest: write `_SUCCESS` into the directory `output`, last: JSON with its files, their rows and bytes, and the columns.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -120,11 +121,11 @@ def predict(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        observer: is told the progress.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
+        observer: an object that is told of the job's progress.
     Returns:
         the result.
     Raises:
@@ -231,9 +232,9 @@ def plan_predict(
 
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows. A
-            PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows. A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -242,21 +243,22 @@ def plan_predict(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, if file names do not show it.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
             and at the end); with more, the job fails.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
-        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord; .csv.gz, .jsonl.zst: compressed); "dir/": a directory
-            with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.
-        output_format: of `output`, where its name does not tell. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
+            compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
+            come back as `result.table`.
+        output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
             `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
@@ -264,15 +266,15 @@ def plan_predict(
             `partition_by`. The rows are kept on the disk until the last one is there (TMPDIR). None: they stay as tasks write them.
         max_rows_per_file: the most rows of a file in a directory; the next file has the next ones. None: no limit.
         max_bytes_per_file: the size that a file in a directory stays below, about, in bytes or as "128MB". None: no limit.
-        output_compression: of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none"; with a
-            level as in "zstd:3". None: Parquet has snappy, Arrow none.
+        output_compression: codec of Parquet: "zstd", "snappy", "gzip", "brotli", "lz4", "none"; of Arrow: "zstd", "lz4", "none";
+            with a level as in "zstd:3". None: Parquet has snappy, Arrow none.
         append: put new files beside those that are in the directory `output`, all at once when the job has succeeded.
         manifest: write `_SUCCESS` into the directory `output`, last: JSON with its files, their rows and bytes, and the columns.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -280,10 +282,10 @@ def plan_predict(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
     Returns:
         the plan; printed, it shows which columns feed which inputs of the model, what becomes of its outputs, and every task.
     Raises:
@@ -380,9 +382,10 @@ def predict_stream(
 
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
-        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, TFRecord); a pyarrow Table,
-            RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of rows. Of an
-            iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.
+        source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
+            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
+            of arrays, an iterable of rows. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV
+            with `input_format="csv"`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -391,7 +394,7 @@ def predict_stream(
         signature_def_key: which signature.
         graph_def_tag: which graph (tags, separated by commas).
         reserved_cols: columns of the table to keep; None: all. An output named as one of them takes its place.
-        batch_size: rows the model is given at a time, at most.
+        batch_size: rows that the model gets at a time, at most.
         watch: where new models come while the stream runs: a model that is replaced (a directory, a zip, an .ak file), a directory
             that gets more of them, or a model stream of Alink's. The newest is loaded beside the one in use, and predicts the rows
             that come after that. One that does not fit or cannot be loaded is not taken, with a warning.
@@ -400,20 +403,20 @@ def predict_stream(
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, where names do not tell.
+        input_format: format of the source, if file names do not show it.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
             and at the end); with more, the job fails.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
-        flush_seconds: the longest, in seconds, a row waits for others to be sent with, on its way in and out together.
+        flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         num_workers: processes that share the rows, worker 0 the chief; None: 1.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
-        python_env: what has TensorFlow: an interpreter, a venv or conda directory, a packed one (conda-pack; local or a URL), or
-            tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this one.
-        requirements: requirements.txt to install beside `python_env`, once; what it has already wins.
+        python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
+            local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
+        requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.
         keras: "legacy" for Keras 2 (tf-keras), which multi-worker `fit` needs on TensorFlow 2.16 and later.
         env: environment variables for the tasks.
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
@@ -421,11 +424,11 @@ def predict_stream(
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take; None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
-        stall_timeout: seconds nothing may move (no rows, no `report()`, no processor time) until every task's stack and who waits
-            for whom is told; 0: never.
-        stall_action: what follows then: "fail", or "warn" and go on.
-        work_dir: new directory to keep everything in; None: a temporary one, gone afterwards.
-        observer: is told the progress.
+        stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
+            task's stack, and which task waits for which; 0: never.
+        stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
+        work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
+        observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
     Raises:

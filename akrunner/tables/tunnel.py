@@ -290,7 +290,7 @@ def _files(file: str, folder: str) -> list[str]:
         raise SourceError(f"tunnel upload: {file} is a directory without files")
     if not os.path.isfile(path):
         looked = f", neither {' nor '.join(tried)}" if len(tried) > 1 else f": {path}" if path != file else ""
-        raise SourceError(f"tunnel upload: there is no file {file}{looked}{nearest_file(path)}")
+        raise SourceError(f"tunnel upload: there is no file {file}{looked}{nearest_file(named)}")
     return [path]
 
 

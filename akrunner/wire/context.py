@@ -66,6 +66,7 @@ class Context(TypedDict):
         cluster_flags: whether the script gets PAI's flags that describe the cluster.
         stays: whether the process stays after its last message until the host tells it to stop.
         attempt: how often the job has been started again.
+        resume: whether the job goes on with the checkpoints of an earlier one.
         cpus: the cores the process may use; empty for all.
         env: environment variables to set.
         overlay: a directory of further packages; "" for none.
@@ -92,6 +93,7 @@ class Context(TypedDict):
     cluster_flags: bool
     num_workers: int
     attempt: int
+    resume: bool
     cpus: List[int]
     fed: List[str]
     task_dir: str

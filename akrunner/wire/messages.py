@@ -26,6 +26,10 @@ def _metrics(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_number, value.values()))
 
 
+def _record(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
 def _counts(value: Any) -> bool:
     return isinstance(value, list) and all(map(_count, value))
 
@@ -58,6 +62,10 @@ def _environment(value: Any) -> bool:
 
 def _truth(value: Any) -> bool:
     return value is True or value is False
+
+
+def _maybe_truth(value: Any) -> bool:
+    return value is None or _truth(value)
 
 
 def _some(value: Any) -> bool:
@@ -132,19 +140,20 @@ def _table_columns(value: Any) -> bool:
 #: (`akrunner.worker.waits.meter.Meter.record`)
 _NODE = {"path": _text, "own": _amount, "calls": _count}
 _LINE = {"main": _truth, "at": _text, "in": _text, "share": _amount}
-_INPUT = {
+INPUT = {
     "asked": _count, "main": _amount, "lines": _lines, "looks": _count, "busy": _maybe_amount, "cores": _count, "idle": _maybe_amount,
     "by": _text, "batches": _count, "rows": _some, "wait": _amount, "between": _amount, "outside": _amount, "first": _amount, "looked": _count,
     "known": _truth, "hidden": _truth, "elsewhere": _truth, "unlooked": _amount, "look": _amount, "spent": _amounts,
     "nodes": _nodes, "windows": _windows, "pipelines": _pipelines,
 }  # fmt: skip
-#: further fields of those measurements, which depend on the system
-_INPUT_TOO = {
-    **{name: _amounts for name in ("calls", "python", "times", "within")},
-    "used": _maybe_amount,
-    "watched": _maybe_amount,
-    "disk": _some,
-    "version": _text,
+#: further fields of those measurements; some depend on the system
+INPUT_MAY_HAVE = {
+    **{name: _amounts for name in ("calls", "python", "times", "early", "early_times", "within")},
+    **{name: _truth for name in ("keeps", "served", "tensorflow", "tunes")},
+    **{name: _maybe_amount for name in ("used", "watched")},
+    **{name: _some for name in ("disk", "given")},
+    **{name: _text for name in ("hindered", "version")},
+    "cards": _maybe_truth,
 }
 #: fields of a failure record (`akrunner.wire.failure`)
 FAILURE = {"type": _text, "message": _text, "traceback": _text, "phase": _text, "time_ns": _count}
@@ -189,29 +198,34 @@ FIELDS: Mapping[int, Mapping[str, Any]] = {
 }  # fmt: skip
 
 
+#: further fields that a message may have, which are checked if they are there: kind of frame -> {field: the same function}
+MAY_HAVE: Mapping[int, Mapping[str, Any]] = {
+    frames.CLOSED: {"failure": _record, "input": _record, "unasked": _texts, "asked": _truth},
+    frames.PASSED: {"rows": _count, "bytes": _count, "lost": _text, "error": _text, "broken": _text},
+}
+
+
 def read(frame: frames.Frame) -> Dict[str, Any]:
     """Return a message's body, checked to have every field it must have. Raises: WireError: a field is missing or wrong."""
     body = frame.json()
     kind = frame.kind
-    _check(frames.NAMES[kind], body, FIELDS.get(kind, {}))
+    name = frames.NAMES[kind]
+    _check(name, body, FIELDS.get(kind, {}))
+    if kind == frames.CLOSED and not body["ok"] and not _record(body.get("failure")):
+        raise WireError("a closed message does not say what failed")
+    if kind == frames.PASSED and not {"lost", "error", "broken"}.intersection(body):
+        _check(name, body, {"rows": _count, "bytes": _count})
+    _check_what_is_there(name, body, MAY_HAVE.get(kind, {}))
     if kind == frames.CLOSED and not body["ok"]:
-        if not isinstance(body.get("failure"), dict):
-            raise WireError("a closed message does not say what failed")
-        _check("closed", body["failure"], FAILURE)
+        _check(name, body["failure"], FAILURE)
     if kind == frames.CLOSED and "input" in body:
-        _check("closed", body, {"input": lambda value: isinstance(value, dict)})
-        _check("closed", body["input"], _INPUT)
-        _check(
-            "closed",
-            body["input"],
-            {name: fits for name, fits in _INPUT_TOO.items() if name in body["input"]},
-        )
-    if kind == frames.CLOSED and "unasked" in body:
-        _check("closed", body, {"unasked": _texts})
-    if kind == frames.PASSED:
-        told = "lost" if "lost" in body else "error" if "error" in body else "broken" if "broken" in body else None
-        _check("passed", body, {"rows": _count, "bytes": _count} if told is None else {told: _text})
+        _check(name, body["input"], INPUT)
+        _check_what_is_there(name, body["input"], INPUT_MAY_HAVE)
     return body
+
+
+def _check_what_is_there(name: str, body: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+    _check(name, body, {field: fits for field, fits in fields.items() if field in body})
 
 
 def _check(name: str, body: Mapping[str, Any], fields: Mapping[str, Any]) -> None:

@@ -424,6 +424,14 @@ def first(chunks: Iterable[Tuple[int, Any]], limit: int) -> Iterator[Tuple[int, 
         limit -= rows
 
 
+def rest(chunks: Iterable[Tuple[int, Any]], left_out: int) -> Iterator[Tuple[int, Any]]:
+    """Yield chunks without their first `left_out` rows."""
+    for rows, columns in chunks:
+        if left_out < rows:
+            yield rows - left_out, cut(columns, left_out, rows) if left_out else columns
+        left_out = max(0, left_out - rows)
+
+
 def rebatched(chunks: Iterable[Tuple[int, Any]], batch_size: int, drop_remainder: bool = False) -> Iterator[Dict[str, Any]]:
     """Yield batches of `batch_size` rows from chunks (rows, columns).
 

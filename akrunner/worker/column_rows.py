@@ -187,6 +187,8 @@ class Columns(object):
 
         def source() -> Iterator[Dict[str, Any]]:
             rows = self._epochs(batch_size, shuffle, epochs, defaults, seed, uneven, taken, parts.made)
+            if how.skip:
+                rows = chunks.rest(rows, how.skip * batch_size)
             if ragged:
                 for batch in chunks.rebatched(rows, batch_size, drop_remainder):
                     yield dict(_flat(batch))

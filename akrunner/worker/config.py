@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from akrunner.worker import data, reading
+from akrunner.worker import data, reading, running
 from akrunner.worker.asking import told
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
     from numpy.typing import NDArray
 
+    from akrunner.worker.checkpoint import Checkpoint
     from akrunner.worker.context import TFContext
     from akrunner.worker.output import OutputWriter
 
@@ -279,6 +280,44 @@ class BatchTaskConfig(TaskConfig):
             batch_size, defaults, drop_remainder, uneven, columns, nulls
         )
         return batches
+
+    def checkpoint(
+        self, every: Optional[int] = None, keep: int = 2, seed: Optional[int] = None,
+        save: Optional[Callable[[str], Any]] = None, restore: Optional[Callable[[str], Any]] = None, **objects: Any,
+    ) -> Checkpoint:  # fmt: skip
+        """Save a model and its place in the rows as one, so that a job that is started again goes on there.
+
+        After a failure (`max_restarts=`), or in a new job with the same `checkpoint_dir` and `resume=True`, the objects have the
+        values of the newest save, and the epoch goes on with the rows that follow: in each epoch none is read twice and none is
+        left out. In a job of several workers each one saves, and all go on from the newest save that all of them have.
+
+        ::
+
+            checkpoint = task_config.checkpoint(every=1000, model=model, optimizer=optimizer)
+            for epoch in checkpoint.epochs(10):
+                for features, label in checkpoint.dataset(64, shuffle=True, label="y"):
+                    step(features, label)
+                    checkpoint.trained()
+
+        Args:
+            every: save after so many batches; None: after each epoch.
+            keep: how many saves to keep.
+            seed: the seed of the orders of all epochs; None: one is drawn, and saved.
+            save: a function that writes what is to be saved into the directory that it is given: for what is no TensorFlow
+                object.
+            restore: a function that reads from such a directory what `save` wrote.
+            **objects: what is saved, such as `model=model, optimizer=optimizer`: what `tf.train.Checkpoint` takes.
+        Returns:
+            the `Checkpoint`, restored if the job goes on.
+        Raises:
+            ValueError: the directory has saves of an earlier job and `resume` is not given; or the saves are of other rows, of
+                other objects.
+            RuntimeError: this task gets no rows.
+        """
+        from akrunner.worker import checkpoint
+
+        given = dict(every=every, keep=keep, seed=seed, save=save, restore=restore, objects=objects)
+        return checkpoint.of(self, running.context(), given)
 
     @told
     def steps_per_epoch(

@@ -62,6 +62,8 @@ class Reading(object):
         self.interleave: Any = interleave
         self.prefetch = _ahead(prefetch)
         self.deterministic = deterministic
+        #: batches at the start of the first pass that are left out: a job that goes on has read them before it was ended
+        self.skip = 0
 
     @property
     def by_row(self) -> bool:
@@ -208,7 +210,7 @@ class Order(object):
         """Return the dataset if `interleave=` makes a dataset of each row. Args: files: the rows, as {column: scalar}."""
         if self.buffer:
             files = files.shuffle(max(1, self.rows or self.buffer), seed=self.seed)
-        rows = self._mixed(self.cached(self.how.interleaved(files)))
+        rows = self._rest(self._mixed(self.cached(self.how.interleaved(files))))
         return self.how.finished(rows.batch(self.batch_size, drop_remainder=self.drop_remainder))
 
     def of_images(self, rows: Any, decode: Callable[..., Any], finish: Callable[..., Any], image: images.Images) -> Any:
@@ -221,10 +223,12 @@ class Order(object):
             image: the value of `image=`.
         """
         if self.how.cache:
-            rows = self._mixed(self.cached(noted(self.how.mapped(rows, decode), *image.of_decoding())))
+            rows = self._rest(self._mixed(self.cached(noted(self.how.mapped(rows, decode), *image.of_decoding()))))
             rows = noted(self._seeded(rows, image, lambda row: row), *image.of_finishing())
         else:
-            rows = noted(self._seeded(self._mixed(rows), image, decode), *image.of_decoding(), *image.of_finishing())
+            rows = noted(
+                self._seeded(self._rest(self._mixed(rows)), image, decode), *image.of_decoding(), *image.of_finishing()
+            )
         batches = rows.batch(self.batch_size, drop_remainder=self.drop_remainder)
         return self.how.finished(batches.map(finish))
 
@@ -241,7 +245,7 @@ class Order(object):
         if not late:
             rows = self._mixed(rows)
         # parse a whole batch at a time: one record at a time is 10 to 80 times slower
-        batches = rows.batch(self.batch_size, drop_remainder=self.drop_remainder)
+        batches = self._rest(rows.batch(self.batch_size, drop_remainder=self.drop_remainder), 1)
         if late:
             batches = self.cached(batches.map(parse))
             return self.how.finished(batches if self.repeat == 1 else batches.repeat(self.repeat))
@@ -264,13 +268,17 @@ class Order(object):
             rows = rows.shuffle(self.buffer, seed=self.seed)
         return rows if self.repeat == 1 else rows.repeat(self.repeat)
 
+    def _rest(self, dataset: Any, of: Optional[int] = None) -> Any:
+        """Return what follows the batches that are left out. Args: of: elements of the dataset in a batch; None: it has rows."""
+        return dataset.skip(self.how.skip * (of or self.batch_size)) if self.how.skip else dataset
+
     def _seeded(self, rows: Any, image: images.Images, decode: Callable[..., Any]) -> Any:
         """Return the rows with their images decoded and finished; the changes follow the seed, if there is one."""
         if not image.augment or self.seed is None:
             return self.how.mapped(rows, lambda row: image.finished(decode(row)))
         import tensorflow as tf
 
-        drawn = tf.data.Dataset.zip((rows, images.seeded_draws(tf, self.seed)))
+        drawn = tf.data.Dataset.zip((rows, self._rest(images.seeded_draws(tf, self.seed))))
         return self.how.mapped(drawn, lambda row, draws: image.finished(decode(row), draws))
 
 
@@ -333,6 +341,12 @@ def check_counts(batch_size: int, shuffle: Any = False, repeat: Optional[int] = 
         raise ValueError("repeat=%r: give the number of epochs, 1 at least; None for ever" % (repeat,))
     if seed is not None:
         _whole("seed", seed)
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Check a number that is 1 at least. Args: name: the argument's. Raises: TypeError, ValueError: it is none."""
+    if _whole(name, value) < 1:
+        raise ValueError("%s=%r: give 1 or more" % (name, value))
 
 
 def check_seed(seed: Optional[int], shuffle: Union[bool, int], image: Any) -> None:

@@ -32,6 +32,8 @@ class _Sink(object):
 
 
 class _Job(object):
+    replayed = True
+
     def __init__(self, shares: List[int], splits: List[List[int]]) -> None:
         self.shares = shares
         self.splits = splits

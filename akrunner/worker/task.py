@@ -52,6 +52,9 @@ def _looks_like_rows(returned: Any) -> bool:
 class Task(object):
     """One task of a job, from its context to its last message."""
 
+    #: whether the task is replayed from the files of a job that has ended
+    replayed = False
+
     def __init__(self, link: Link, context: Context) -> None:
         self.link = link
         self.context = context
@@ -459,7 +462,7 @@ def build_config(context: Context, rows: int, writer: OutputWriter, job: Any, st
         context: the task's context.
         rows: the number of rows in this task's dataset file.
         writer: the task's output writer.
-        job: an object with `shares`, `splits`, `report`, `serve` and `uneven`: the `Task`, or its stand-in in a replay.
+        job: an object with `shares`, `splits`, `report`, `serve`, `uneven` and `replayed`: the `Task`, or its stand-in in a replay.
         stream: the task's rows in a stream; None in another mode.
     """
     running.enter(context, writer, stream)

@@ -13,6 +13,7 @@ import pytest
 
 import akrunner
 from akrunner.cluster.resources import THREADS
+from akrunner.wire import frames, messages
 from tests.conftest import ends, nothing_is_left
 
 if TYPE_CHECKING:
@@ -65,6 +66,40 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 def _only_cold(item: Any) -> bool:
     warm = getattr(item, "callspec", None) is not None and item.callspec.params.get("engine") == "warm"
     return warm and not (item.module.__name__.endswith("test_crash_table") and WARM.search(item.name))
+
+
+def undeclared(kind: int, body: dict[str, Any]) -> list[str]:
+    """The fields of a message that `akrunner.wire.messages` does not declare. Type checkers see what a context has."""
+    if kind == frames.CONTEXT:
+        return []
+    inner = (
+        {"failure": messages.FAILURE, "input": {**messages.INPUT, **messages.INPUT_MAY_HAVE}} if kind == frames.CLOSED else {}
+    )
+    odd = body.keys() - messages.FIELDS.get(kind, {}).keys() - messages.MAY_HAVE.get(kind, {}).keys()
+    odd |= {f"{name}.{key}" for name, fields in inner.items() for key in body.get(name, {}).keys() - fields.keys()}
+    return [f"a {frames.NAMES[kind]} message has {key!r}" for key in sorted(odd)]
+
+
+@pytest.fixture(autouse=True)
+def only_declared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The messages that the test's jobs send and receive have no fields but those that are declared."""
+    odd: list[str] = []
+    read, write = messages.read, frames.FrameWriter.write_json
+
+    def reading(frame: frames.Frame) -> dict[str, Any]:
+        body = read(frame)
+        odd.extend(undeclared(frame.kind, body))
+        return body
+
+    def writing(writer: frames.FrameWriter, kind: int, body: Any, count: int = 0) -> None:
+        odd.extend(undeclared(kind, body))
+        write(writer, kind, body, count)
+
+    monkeypatch.setattr(messages, "read", reading)
+    monkeypatch.setattr(frames.FrameWriter, "write_json", writing)
+    yield
+    # there the tasks are not the worker's code
+    assert not odd or request.module.__name__.endswith("test_hostile_frames"), "declare it in akrunner/wire/messages.py"
 
 
 @pytest.fixture

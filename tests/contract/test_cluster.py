@@ -281,6 +281,50 @@ def test_every_task_starts_again_with_its_rows_from_the_start(
     assert {row["p"] for row in rows} == {1.0}
 
 
+COUNTS = """
+    import json, os
+
+    def main(task_config):
+        seen = {}
+        where = lambda folder: os.path.join(folder, "seen.json")
+
+        def save(folder):
+            with open(where(folder), "w") as f:
+                json.dump(seen, f)
+
+        def restore(folder):
+            with open(where(folder)) as f:
+                seen.update(json.load(f))
+
+        checkpoint = task_config.checkpoint(every=3, save=save, restore=restore)
+        last = task_config.user_params["kills"] + 5 * task_config.attempt
+        for epoch in checkpoint.epochs(3):
+            for batch in checkpoint.batches(10):
+                seen.setdefault(str(epoch), []).extend(batch["a"].tolist())
+                checkpoint.trained()
+                if checkpoint.step == last and task_config.attempt < 3 and task_config.attempt % 2 == (task_config.task_type == "worker"):
+                    os.kill(os.getpid(), 9)
+        for epoch, rows in sorted(seen.items()):
+            task_config.output_writer.write_batch({"epoch": [int(epoch)], "rows": [len(rows)], "sum": [sum(set(rows))]})
+"""
+
+
+def test_a_job_that_is_killed_goes_on_after_its_last_save(run: Run, script: Script, tmp_path: Path) -> None:
+    """Each epoch has each row once, however often one of two tasks was killed; and a new job goes on, too."""
+    given: Any = dict(source={"a": list(range(203))}, num_workers=2, data_format="columns")
+    given["output_schema"] = "epoch bigint, rows bigint, sum bigint"
+    path = script(COUNTS)
+    undisturbed = run(path, user_params={"kills": 1000}, **given)
+    killed = run(path, user_params={"kills": 2}, max_restarts=3, checkpoint_dir=str(tmp_path / "saves"), **given)
+    assert killed.stats.attempt == 3 and killed.table.equals(undisturbed.table)
+    with pytest.raises(akrunner.ScriptFailedError, match="saves of an earlier job: --resume"):
+        run(path, user_params={"kills": 1000}, checkpoint_dir=str(tmp_path / "saves"), **given)
+    again = run(path, user_params={"kills": 1000}, checkpoint_dir=str(tmp_path / "saves"), resume=True, **given)
+    assert again.table.equals(undisturbed.table)
+    with pytest.raises(akrunner.ConfigError, match="resume= .* means nothing without checkpoint_dir="):
+        run(path, user_params={"kills": 1000}, resume=True, **given)
+
+
 def test_restarts_come_to_an_end(run: Run, script: Script) -> None:
     with pytest.raises(akrunner.ScriptFailedError, match="never") as caught:
         run(script("def main(c):\n    raise ValueError('never')\n"), max_restarts=2)

@@ -197,6 +197,8 @@ def test_earlier_checkpoints_are_removed_only_when_all_arguments_are_right(given
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "checkpoint").write_text("")
     (tmp_path / "c" / "mine.txt").write_text("")
+    with pytest.raises(ConfigError, match="^resume= goes on with what remove_checkpoint_before_training= removes"):
+        run_train(given(checkpoint_dir=str(tmp_path / "c"), resume=True), None, True, None)
     with pytest.raises(ConfigError, match="^remove_checkpoint_before_training= needs checkpoint_dir=$"):
         run_train(given(), None, True, None)
     with pytest.raises(ConfigError, match="remove_checkpoint_before_training"):

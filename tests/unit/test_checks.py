@@ -24,6 +24,7 @@ from akrunner.checks import (
     check_seconds,
     check_settings,
     check_stdin,
+    counted,
     holds_no_files,
     nearest_file,
     shown,
@@ -116,15 +117,26 @@ def test_what_was_checked_is_what_is_given_back() -> None:
     assert check_environment("env", Changing(a="1")) == {"a": "1"} == check_settings("options", Changing(a="1"))
 
 
-def test_what_lies_beside_a_file_that_is_not_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "0 files"), (1, "1 file"), (2, "2 files"), (999, "999 files"), (2_000_000, "2,000,000 files")]
+)
+def test_a_number_has_its_noun(number: int, words: str) -> None:
+    assert counted(number, "file") == words
+
+
+def test_what_lies_beside_a_file_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "model.zip").touch()
-    assert nearest_file(str(tmp_path / "modle.zip")) == "; did you mean 'model.zip'?"
+    assert nearest_file(str(tmp_path / "modle.zip")) == f"; did you mean '{tmp_path}/model.zip'?"
+    monkeypatch.chdir(tmp_path.parent)
+    assert nearest_file(f"{tmp_path.name}/modle.zip/") == f"; did you mean '{tmp_path.name}/model.zip'?"
+    monkeypatch.chdir(tmp_path)
+    assert nearest_file("modle.zip") == "; did you mean 'model.zip'?"
     (tmp_path / "s.py").touch()
     assert nearest_file(str(tmp_path / "hlpers.py")) == ""
     assert nearest_file(str(tmp_path / "quite.other")) == nearest_file(str(tmp_path / "no" / "x")) == nearest_file("a\0b") == ""
-    with pytest.raises(ModelError, match=r"modle.zip; did you mean 'model.zip'\?$"):
+    with pytest.raises(ModelError, match=r"modle.zip; did you mean '/.*/model.zip'\?$"):
         Model.from_saved_model(tmp_path / "modle.zip")
-    with pytest.raises(ConfigError, match=r"did you mean 'model.zip'\?$"):
+    with pytest.raises(ConfigError, match=r"did you mean '/.*/model.zip'\?$"):
         environment([], [str(tmp_path / "modle.zip")])
 
 

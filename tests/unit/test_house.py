@@ -1,4 +1,4 @@
-"""The house as drawn in the design: who may import whom, what importing costs, what runs on Python 3.7."""
+"""The house as docs/house.md draws it: who may import whom, what is on the map, which module has its unit test."""
 
 from __future__ import annotations
 
@@ -385,6 +385,36 @@ def _name(path: Path) -> str:
 
 
 MODULES = {_name(path): path for path in modules()}
+
+
+#: what Flink's Python brings, which is all that an agent may import
+FLINKS_PACKAGES = {"pyarrow", "numpy", "google", "grpc", "pyflink"}
+
+
+def _at_the_top(path: Path) -> set[str]:
+    """Return what must be there for a module to be imported; what a `try` imports need not be."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            found.update(whole & MODULES.keys() or {node.module or ""})
+    return found
+
+
+def test_an_agent_imports_only_what_flinks_python_has() -> None:
+    """By way of every module of akrunner that its own modules import, and of the packages around these."""
+    todo = {name for name in MODULES if name.startswith("akrunner.engines.flink.taskmanager")}
+    seen: set[str] = set()
+    while todo:
+        module = todo.pop()
+        seen.add(module)
+        for name in _at_the_top(MODULES[module]):
+            package = name.partition(".")[0]
+            assert package in STDLIB | FLINKS_PACKAGES | {"akrunner"}, f"{MODULES[module]} imports {name}"
+            parts = name.split(".")
+            todo |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)} & MODULES.keys() - seen
 
 
 @pytest.mark.parametrize("path", list(modules()), ids=lambda p: str(p.relative_to(ROOT)))

@@ -330,7 +330,7 @@ def test_a_table_that_is_none_is_told(tmp_path: Path, text: str, words: str) -> 
     (tmp_path / "job.toml").write_text(text)
     with pytest.raises(ConfigError, match=words):
         jobfile.read(tmp_path / "job.toml", "run")
-    with pytest.raises(ConfigError, match=r"there is no job file .*jobb.toml; did you mean 'job.toml'"):
+    with pytest.raises(ConfigError, match=r"there is no job file .*jobb.toml; did you mean '/.*/job.toml'"):
         jobfile.read(tmp_path / "jobb.toml", "run")
 
 
@@ -477,7 +477,7 @@ def test_a_training_without_a_place_for_its_model(tmp_path: Path, capsys: pytest
 def test_the_job_file_that_is_meant_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path)
     assert main.main(["run", str(path.with_name("jbo.toml"))]) == 2
-    assert "; did you mean 'job.toml'?" in capsys.readouterr().err
+    assert f"; did you mean '{path}'?" in capsys.readouterr().err
 
 
 def test_what_is_nested_too_deep_is_told_with_its_line(tmp_path: Path) -> None:

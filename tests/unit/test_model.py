@@ -152,7 +152,7 @@ def test_remove_checkpoints(tmp_path: Path) -> None:
             "events.out.tfevents.17.host"]  # fmt: skip
     for name in [*gone, "notes.txt", "index"]:
         (tmp_path / name).write_text("")
-    for name in ("eval_val", "export", "mine"):
+    for name in ("eval_val", "export", "akrunner-saves", "mine"):
         (tmp_path / name).mkdir()
     remove_checkpoints(str(tmp_path))
     assert sorted(os.listdir(tmp_path)) == ["index", "mine", "notes.txt"]

@@ -1,5 +1,32 @@
 """Scripts the TensorFlow tests run; each is one `main`, so that TensorFlow starts once for many checks."""
 
+#: batch, in whatever TensorFlow: a training that is killed ends with the weights of one that is not
+GOES_ON = """
+import os
+import tensorflow as tf
+
+if tf.__version__ < "2":
+    tf.compat.v1.enable_eager_execution()
+
+def main(task_config):
+    weights, counts = tf.Variable(tf.ones([3])), tf.Variable(tf.zeros([3, 100]))
+    optimizer = tf.compat.v1.train.AdamOptimizer(0.1) if tf.__version__ < "2" else tf.keras.optimizers.Adam(0.1)
+    checkpoint = task_config.checkpoint(every=3, seed=5, weights=weights, optimizer=optimizer, counts=counts)
+    for epoch in checkpoint.epochs(3):
+        for batch in checkpoint.dataset(8, shuffle=30):
+            counts[epoch].assign(counts[epoch] + tf.reduce_sum(tf.one_hot(batch["i"], 100), 0))
+            x = tf.cast(batch["i"], tf.float32)
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((weights[0] + weights[1] * tf.sin(x) + weights[2] * tf.cos(x) - 0.5) ** 2)
+            optimizer.apply_gradients([(tape.gradient(loss, weights), weights)])
+            checkpoint.trained()
+            if checkpoint.step == task_config.user_params["kills"] and task_config.attempt == 0:
+                os.kill(os.getpid(), 9)
+    assert checkpoint.restored == (task_config.attempt > 0) and checkpoint.step == 39
+    assert counts.numpy().min() == counts.numpy().max() == 1.0
+    task_config.output_writer.write_batch({"weight": weights.numpy()})
+"""
+
 #: batch, in whatever TensorFlow: every field, the dataset two ways, both ways to write
 EVERYTHING = """
 import json, os

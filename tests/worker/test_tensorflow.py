@@ -118,6 +118,24 @@ def test_what_a_script_waits_for_on_the_matrix(leaves_nothing: Path, script: Scr
     check_waits_without_a_look(path, matrix_python.path)
 
 
+def check_going_on(path: str, python_env: str | None, form: str) -> None:
+    given: Any = dict(output_schema="weight float", python_env=python_env, data_format=form, max_restarts=1)
+    undisturbed = akrunner.run(path, {"i": list(range(100))}, user_params={"kills": 1000}, **given)
+    killed = akrunner.run(path, {"i": list(range(100))}, user_params={"kills": 17}, **given)
+    assert killed.stats.attempt == 1 and killed.table is not None
+    assert killed.table.equals(undisturbed.table), "the same weights to the last bit"
+
+
+@pytest.mark.parametrize("form", ["examples", "columns"])
+def test_a_killed_training_ends_with_the_weights_of_one_that_was_not(leaves_nothing: Path, script: Script, form: str) -> None:
+    check_going_on(script(scripts.GOES_ON), None, form)
+
+
+@pytest.mark.matrix
+def test_a_killed_training_goes_on_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    check_going_on(script(scripts.GOES_ON), matrix_python.path, "columns")
+
+
 def test_what_a_script_waits_for_without_a_look(leaves_nothing: Path, script: Script) -> None:
     check_waits_without_a_look(script(scripts.WAITS), None)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from akrunner.engines.inputs import blame
 from akrunner.engines.inputs.blame import Blamed
-from akrunner.engines.inputs.unseen import wait_share
+from akrunner.engines.inputs.unseen import in_steps, wait_share
 
 #: share of the time below which a cause is not mentioned
 WORTH_SAYING = 0.1
@@ -62,6 +62,13 @@ def whole(record: Mapping[str, Any]) -> float:
 def base(record: Mapping[str, Any]) -> str:
     """Return in words which time `whole` returns."""
     return STEPS if record["known"] and record["by"] and record["wait"] + record["between"] > 0 else MAIN
+
+
+def spent(record: Mapping[str, Any], what: str) -> tuple[float, int]:
+    """Return (seconds, how often) of something other than reading and computing, in the time that `whole` returns."""
+    if base(record) == STEPS:
+        return in_steps(record, what)
+    return float(record["spent"].get(what, 0.0)), record.get("times", {}).get(what, 0)
 
 
 def for_it(record: Mapping[str, Any]) -> float:

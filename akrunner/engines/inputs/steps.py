@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from akrunner.engines.inputs import blame, unseen
-from akrunner.engines.inputs.measures import LOOKS, PROMISED, STEPS, WORTH_SAYING, Advice, base, line_of_python, whole
+from akrunner.engines.inputs.measures import LOOKS, PROMISED, STEPS, WORTH_SAYING, Advice, base, line_of_python, spent, whole
 from akrunner.engines.inputs.unseen import wait_share
 
 #: share of the time that a package other than TensorFlow must have to be named
@@ -18,12 +18,12 @@ _SELDOM, _LITTLE = 0.2, 0.02
 
 
 def of_saving(record: Mapping[str, Any]) -> list[Advice]:
-    if record["by"] == "batches" and (pipe := record["spent"].get("pipe", 0.0) / max(whole(record), 1e-9)) >= WORTH_SAYING:
+    if record["by"] == "batches" and (pipe := spent(record, "pipe")[0] / max(whole(record), 1e-9)) >= WORTH_SAYING:
         slow = "the source, or the host, is slower than the script"
         return [Advice("pipe", pipe, 0.0, "task_config.batches() waits for rows to come", slow)]
     found, seconds = [], whole(record)
     for what, (of, change) in _SAVINGS.items():
-        share = min(1.0, record["spent"].get(what, 0.0) / seconds) if seconds > 0 else 0.0
+        share = min(1.0, spent(record, what)[0] / seconds) if seconds > 0 else 0.0
         if share >= WORTH_SAYING and not _only_began(what, record):
             found.append(
                 Advice(
@@ -78,13 +78,13 @@ _FEW = 100
 def _only_began(what: str, record: Mapping[str, Any]) -> bool:
     """Whether something is done seldom and took little time: most of that time was its first run, in which functions and
     files are made."""
-    seldom = what != "output" and 0 < record.get("times", {}).get(what, 0) <= _SELDOM * record["batches"]
-    return seldom and bool(record["spent"][what] < unseen.TOO_SHORT)
+    seconds, times = spent(record, what)
+    return what != "output" and 0 < times <= _SELDOM * record["batches"] and seconds < unseen.TOO_SHORT
 
 
 def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]) -> str:
     """Return the advice on how often to save something: so seldom that it takes a fiftieth of the time."""
-    times, batches = record.get("times", {}).get(what, 0), record["batches"]
+    (seconds, times), batches = spent(record, what), record["batches"]
     if not times or not batches:
         return change
     steps = max(1.0, batches / times) * share / (1 - min(share, 0.99)) / _LITTLE
@@ -96,9 +96,8 @@ def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]
         return f"{change}; if there is one for a batch already, one for {suffice:,} batches" if whole_batches else change
     if times > _SELDOM * batches:
         return _OFTEN[what].format(steps=f"{max(_FEW, suffice):,}")
-    each = record["spent"][what] / times
     return (
-        f"one takes {each:.2g} s, and there is one for {batches / times:,.0f} steps: one for {suffice:,} steps takes "
+        f"one takes {seconds / times:.2g} s, and there is one for {batches / times:,.0f} steps: one for {suffice:,} steps takes "
         f"{_LITTLE:.0%} {base(record)}" + (", or less in each" if what == "summary" else "")
     )
 

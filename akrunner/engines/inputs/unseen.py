@@ -207,8 +207,15 @@ def _waits_for_values(record: Mapping[str, Any]) -> float:
 
 
 def saving(record: Mapping[str, Any]) -> float:
-    """Return the seconds of what is neither reading nor computing, as far as it is timed."""
-    return float(sum(record["spent"].get(what, 0.0) for what in SAVING))
+    """Return the seconds in the steps of what is neither reading nor computing, as far as it is timed."""
+    return sum(in_steps(record, what)[0] for what in SAVING)
+
+
+def in_steps(record: Mapping[str, Any], what: str) -> tuple[float, int]:
+    """Return (seconds, how often) of something other than reading and computing, without what came before the second step:
+    the first step is not part of the steps' time."""
+    early, early_times = record.get("early", {}).get(what, 0.0), record.get("early_times", {}).get(what, 0)
+    return max(0.0, record["spent"].get(what, 0.0) - early), max(0, record.get("times", {}).get(what, 0) - early_times)
 
 
 def python_between(record: Mapping[str, Any]) -> float:

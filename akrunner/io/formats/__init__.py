@@ -20,14 +20,24 @@ from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.foreign import redacted
 from akrunner.installed import Installed
 from akrunner.io.compression import CODECS, Codec, Packed, codec_named
-from akrunner.io.formats import arrow, csv, jsonl, parquet, tfrecord
+from akrunner.io.formats import arrow, avro, csv, excel, jsonl, npy, npz, parquet, tfrecord
 from akrunner.io.formats.base import Compression, Format
 from akrunner.io.formats.lines import Lines
 from akrunner.io.writers import Examples, ExampleWriter, Writer
 from akrunner.wire.near import nearest
 
 #: to add a format to akrunner itself, write its module and add it here
-BUILT_IN: tuple[Format, ...] = (csv.FORMAT, parquet.FORMAT, jsonl.FORMAT, arrow.FORMAT, tfrecord.FORMAT)
+BUILT_IN: tuple[Format, ...] = (
+    csv.FORMAT,
+    parquet.FORMAT,
+    jsonl.FORMAT,
+    arrow.FORMAT,
+    tfrecord.FORMAT,
+    avro.FORMAT,
+    excel.FORMAT,
+    npy.FORMAT,
+    npz.FORMAT,
+)
 #: the formats of lines; the first is the default
 LINES: tuple[Lines, ...] = (jsonl.FORMAT, csv.FORMAT)
 #: how many bytes of a file `Format.begins` is given

@@ -93,6 +93,9 @@ class Format:
             columns, and floats have 32 bits.
         spread: whether pyarrow alone writes it, so that a TaskManager of Flink can.
         tolerant: whether it can leave out bad rows and give them to `Reading.bad`.
+        sheets: whether a file has several tables, one of which is named behind its path: `book.xlsx?sheet=Q1`.
+        doubtful: whether such a file may well be something else than a job's table: a single sample (an array of one image), or
+            somebody's document. Its name then does not say that a directory holds tables, and may be replaced.
         lakes: whether Delta, Iceberg and Hudi keep the rows of their tables in such files.
         compressions: the names of the codecs that its files can be compressed with.
     """
@@ -105,6 +108,8 @@ class Format:
     examples = False
     spread = False
     tolerant = False
+    sheets = False
+    doubtful = False
     lakes = False
     compressions: tuple[str, ...] = ()
 

@@ -150,6 +150,7 @@ class Meter(object):
         if way.calls == 2:
             # functions that were called before or in the first step were built then: they do not count
             self.within = self.within_ns = 0
+            self.steps_begin(way)
         if way.part.calls >= 3 and (self.looks is None or not self.looks.running):
             way.quick.thread, way.quick.until = self.thread, now + _QUICK_NS
         if self.looks is not None:
@@ -163,6 +164,10 @@ class Meter(object):
             # what was read from disk until then includes TensorFlow's own files
             self._disk = read()
             self.lines.again()
+
+    def steps_begin(self, way: Way) -> None:
+        """Note that the first step of a way has ended, so that what was spent until then is in none of the steps that count."""
+        way.early = {what: (ns, self.times[what]) for what, ns in self.spent.items()}
 
     def give_up(self) -> None:
         """End a look that is in the script's way, if one runs."""
@@ -330,6 +335,8 @@ class Meter(object):
             "windows": [[at * seconds, count, took * seconds, gap * seconds] for at, count, took, gap in way.windows],
             "spent": {name: ns * seconds for name, ns in self.spent.items()},
             "times": dict(self.times),
+            "early": {name: ns * seconds for name, (ns, _) in way.early.items()},
+            "early_times": {name: often for name, (_, often) in way.early.items()},
             "within": {"calls": self.within, "inside": self.within_ns * seconds},
         }
         told.update(times(way, looked))

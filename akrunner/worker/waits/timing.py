@@ -171,5 +171,7 @@ def _came(way: Way, began: int, batch: Any, rows_of: Optional[Callable[..., Any]
         way.drew(began, meter.clock(), rows_of(batch) if rows_of else None, rows_of is None)
         if way.calls == 1 and _now["meter"] is not None:
             _now["meter"].first_step(way)
+        if way.calls == 2 and _now["meter"] is not None:
+            _now["meter"].steps_begin(way)
     except Exception as e:
         off(e)

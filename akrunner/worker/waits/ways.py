@@ -102,6 +102,7 @@ class Way(object):
         source: the index of the pipeline that the current step draws from, None if it is unknown.
         waited: source -> ns of waiting.
         elsewhere: whether a thread other than the main one reads.
+        early: what the script did besides reading and computing until the end of the first step -> (ns, how often).
         windows: [begin in ns, batches, ns in calls, ns between them] of intervals of equal length.
     """
 
@@ -116,6 +117,7 @@ class Way(object):
         self.source: Optional[int] = None
         self.waited: Dict[Optional[int], int] = {}
         self.elsewhere = False
+        self.early: Dict[str, Tuple[int, int]] = {}
         self.windows: List[List[int]] = []
         self._began = began
         self._width = 1000 * 1000 * 1000

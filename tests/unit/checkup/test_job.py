@@ -104,6 +104,13 @@ def test_a_job_that_failed(tmp_path: Path) -> None:
     assert "run its command again" in said(folder)["first to fail"].do
 
 
+def test_of_the_other_tasks_those_that_failed_too_are_broken(tmp_path: Path) -> None:
+    others = [TaskFailure("worker:1", "raised ValueError in main(): bad", time_ns=2), TaskFailure("chief:0", "was done")]
+    error = ScriptFailedError("it failed", failure=TaskFailure("worker:0", "raised", time_ns=1), others=others)
+    lines = said(kept(tmp_path / "w", record.failed(error, [])))
+    assert (lines["worker:1"].state, lines["chief:0"].state) == (BROKEN, OK)
+
+
 def test_a_job_that_was_stopped_and_one_that_no_task_failed(tmp_path: Path) -> None:
     lines = said(kept(tmp_path / "a", record.failed(KeyboardInterrupt(), [])))
     assert lines["job"].state == LOOK and "was stopped after" in lines["job"].found
@@ -157,7 +164,7 @@ def test_what_is_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert refused(tmp_path / "nowhere").startswith(f"work_dir: there is no {tmp_path}/nowhere. Jobs keep theirs")
     os.mkfifo(tmp_path / "pipe")
-    assert "; did you mean 'pipe'? Jobs keep theirs" in refused(tmp_path / "pipes")
+    assert f"; did you mean '{tmp_path}/pipe'? Jobs keep theirs" in refused(tmp_path / "pipes")
     for path in (tmp_path, tmp_path / "pipe"):
         assert "is no work directory of a job" in refused(path) and "--debug" in refused(path)
     (tmp_path / "tasks/mine").mkdir(parents=True)

@@ -58,7 +58,7 @@ def test_no_compression(given: str, words: str) -> None:
         (Layout(partition_by=("x",)), "parquet", "column 'x' is double, which makes no names of directories"),
         (Layout(partition_by=("_h",)), "parquet", "readers skip directories like _h="),
         (Layout(compression=Compression("gzip")), "arrow", "arrow knows zstd, lz4, none"),
-        (Layout(compression=Compression("gzip")), "csv", "csv files are written as they are; leave it out"),
+        (Layout(compression=Compression("gzip")), "csv", "csv files are compressed as a whole, if their names say so .*csv.gz"),
     ],
 )
 def test_what_rows_cannot_be_laid_out_like(layout: Layout, form: str, words: str) -> None:

@@ -183,3 +183,23 @@ def test_a_directory_that_a_pattern_leads_into_and_nobody_may_read_is_told(
     for pattern in ("open/*.json", "nowhere/*.csv", "open/t.csv/*.csv"):
         with pytest.raises(SourceError, match="source: no file matches"):
             paths.expand(f"{tmp_path}/{pattern}", None)
+
+
+@pytest.mark.parametrize(
+    "given, meant",
+    [
+        ("data/trian.csv", "data/train.csv"),
+        ("trian.csv", "train.csv"),
+        ("file://{}/data/trian.csv", "file://{}/data/train.csv"),
+    ],
+)
+def test_a_misspelt_file_is_suggested_with_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, meant: str
+) -> None:
+    (tmp_path / "data").mkdir()
+    for folder in (tmp_path, tmp_path / "data"):
+        (folder / "train.csv").write_text("a\n1\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SourceError, match="there is no file") as caught:
+        open_source(given.format(tmp_path), read_examples=read_examples)
+    assert str(caught.value).endswith(f"; did you mean '{meant.format(tmp_path)}'?")

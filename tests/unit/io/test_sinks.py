@@ -96,7 +96,7 @@ def test_lists_and_times(tmp_path: Path) -> None:
         ("there.csv", SCHEMA, {}, "exists; give overwrite=True"),
         ("folder", SCHEMA, {"form": "csv"}, "is a directory"),
         ("no/where.csv", SCHEMA, {}, "there is no directory"),
-        ("x.xlsx", SCHEMA, {}, "does not say its format"),
+        ("x.ods", SCHEMA, {}, "does not say its format"),
         ("x.db", SCHEMA, {}, r"^output: (.*/x.db) would be a database: write sqlite:///\1\?table=NAME$"),
         ("x.DUCKDB", SCHEMA, {}, r"write duckdb:///.*/x.DUCKDB\?table=NAME$"),
         ("x.csv", Schema.parse("v array<int>"), {}, "a CSV cannot hold column 'v'"),

@@ -212,7 +212,7 @@ def test_errors_of_files(tmp_path: Path) -> None:
         with pytest.raises(SourceError, match=words):
             rows(path, **options)
 
-    failing("a.xlsx", b"x", "does not say its format")
+    failing("a.ods", b"x", "does not say its format")
     failing("a.parquet", b"not parquet", "cannot read .*a.parquet as parquet")
     failing("a.csv", b"a,b\n1,2\n3\n", "a.csv.*Expected 2 columns, got 1")
     failing("l.csv", b"a,s\n1,caf\xe9\n", "'s' of .*l.csv is not UTF-8; convert .* or give input_schema=.*'s bytes'")

@@ -34,6 +34,8 @@ def test_names_that_are_of_no_job_at_work(name: str) -> None:
         "_metadata",
         "a.csv",
         "A.PARQUET",
+        "a.avro",
+        "part-chief-0.npz",
         "x.tfrecord.gz",
         ".part-0.crc",
         ".o.1.partial",
@@ -43,7 +45,7 @@ def test_a_directory_of_tables_may_be_replaced(name: str) -> None:
     check_ours("out", [f"/a/out/deep/{name}"])
 
 
-@pytest.mark.parametrize("name", [".bashrc", "thesis.tex", "apart-0", "README"])
+@pytest.mark.parametrize("name", [".bashrc", "thesis.tex", "apart-0", "README", "notes.xlsx", "embeddings.npy"])
 def test_a_directory_with_what_no_job_has_written_may_not(name: str) -> None:
     with pytest.raises(SinkError, match=rf"output: out holds what no job has written \({name}\); overwrite="):
         check_ours("out", ["/a/out/a.csv", f"/a/out/{name}"])

@@ -15,7 +15,7 @@ import pytest
 from akrunner.codec import read_examples
 from akrunner.errors import SourceError
 from akrunner.io.sources import open_source
-from akrunner.io.values import as_type, typed
+from akrunner.io.values import as_type, of_numpy, typed
 from akrunner.schema import Schema
 
 DAY = datetime.date(2020, 1, 1)
@@ -228,6 +228,13 @@ def test_nan_among_numbers_is_a_number() -> None:
 def test_datetimes_of_numpy_that_are_too_far_apart() -> None:
     with pytest.raises(ValueError, match="row 0: 9999-01-01 does not fit ns"):
         typed([np.datetime64("9999-01-01"), np.datetime64(1, "ns")])
+
+
+@pytest.mark.parametrize("kind", ["M8", "m8"])
+def test_times_of_numpy_that_are_counted_in_several_of_a_unit(kind: str) -> None:
+    found = of_numpy(np.array([2, -1, "NaT"], f"{kind}[25s]"))
+    assert found.type == (pa.timestamp("s") if kind == "M8" else pa.duration("s"))
+    assert found.cast(pa.int64()).to_pylist() == [50, -25, None]
 
 
 @pytest.mark.parametrize(("first", "later"), [(1, 0.5), ("a", 5), (1.5, "a"), (1, NAN), (1, 2**70)])

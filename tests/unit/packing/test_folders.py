@@ -81,6 +81,8 @@ def test_names_behind_a_url_are_whole_urls() -> None:
         (["b.Parquet", "c.txt"], "rows"),
         (["c.TXT", "d.bin"], "texts"),
         (["a/d.text"], "texts"),
+        (["a.avro"], "rows"),
+        (["notes.xlsx", "a.txt", "b.npy", "c.npz"], "texts"),
     ],
 )
 def test_the_kind_is_that_of_the_names(tmp_path: Path, names: list[str], kind: str) -> None:
@@ -91,7 +93,8 @@ def test_the_kind_is_that_of_the_names(tmp_path: Path, names: list[str], kind: s
 def test_names_of_no_kind_and_no_names_are_errors(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=f"source: there are no files in {tmp_path}"):
         folders.kind_of(folders.listed(str(tmp_path))[0], str(tmp_path))
-    tree(tmp_path, "b.bin", "a.exe")
+    # an array in each file may be one sample, or a table
+    tree(tmp_path, "b.npy", "a.exe")
     with pytest.raises(SourceError, match=r"no images, texts or tables \(a\.exe \.\.\.\); kind= \(--kind\)"):
         folders.kind_of(folders.listed(str(tmp_path))[0], str(tmp_path))
 

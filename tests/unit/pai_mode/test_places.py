@@ -59,7 +59,7 @@ def test_a_url_is_taken_as_it_is(here: Path) -> None:
 @pytest.mark.parametrize(
     "text, told",
     [
-        ("trian.py", "-Dscript: there is no .*/now/trian.py; did you mean 'train.py'?"),
+        ("trian.py", "-Dscript: there is no .*/now/trian.py; did you mean '/.*/now/train.py'?"),
         ("file:///nope/x.py", "-Dscript: there is no /nope/x.py"),
         ("oss://b/nope.py?key=s", r"-Dscript: there is no .*oss/b/nope.py, which oss://b/nope.py stands for here.*--oss-root BUCKET=DIRECTORY"),
         ("p/resources/nope.py", "-Dscript: p/resources/nope.py is a resource of a project's.*put nope.py into the current directory, or into .*oss/resources"),

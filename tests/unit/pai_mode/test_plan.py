@@ -155,7 +155,7 @@ def test_an_archive_and_its_entry(tmp_path: Path) -> None:
     "parameters, told",
     [
         ("", "-Dscript is missing"),
-        ("-Dscript=trian.py", "no .*/trian.py; did you mean 'train.py'"),
+        ("-Dscript=trian.py", "no .*/trian.py; did you mean '/.*/train.py'"),
         ("-Dscript=oss://b/x.py", "no .*/oss/b/x.py, which oss://b/x.py stands for here.*--oss-root"),
         ("-Dscript=odps://p/resources/x.py", "a resource of a project's, which here is a file: put x.py"),
         ("-Dscript=train.py -Dbuckets=oss://b", "invalid oss uri 'oss://b': it must end with '/'"),

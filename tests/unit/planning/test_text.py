@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from akrunner.planning.text import counted, interpreter_shown, line_of, line_of_given, neat, side_by_side, value_shown
+from akrunner.planning.text import interpreter_shown, line_of, line_of_given, neat, side_by_side, value_shown
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,6 @@ def test_what_is_up_from_a_link_stays_as_it_is(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_value_is_shown_as_text_and_a_secret_as_stars(name: str, value: Any, shown: str) -> None:
     assert value_shown(name, value) == shown
-
-
-@pytest.mark.parametrize("number, words", [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1234567, "1,234,567 rows")])
-def test_one_is_no_plural(number: int, words: str) -> None:
-    assert counted(number, "row") == words
 
 
 def test_an_interpreter_is_shown_with_what_is_in_it_or_that_it_is_elsewhere() -> None:

@@ -26,6 +26,7 @@ TOLD = {
     "cluster_flags": False,
     "num_workers": 2,
     "attempt": 0,
+    "resume": False,
     "cpus": [0, 1],
     "fed": ["worker 0", "worker 1"],
     "task_dir": "/t",

@@ -191,6 +191,10 @@ def test_each_measurement_of_an_input_must_be_there_and_fit(field: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
+        ("given", 0.5),
+        ("hindered", []),
+        ("keeps", None),
+        ("cards", 1),
         ("main", -0.5),
         ("main", float("nan")),
         ("main", float("inf")),
@@ -226,6 +230,8 @@ def test_measurements_that_do_not_fit(field: str, value: Any) -> None:
         ("calls", {"read": 1}, {"read": "1"}),
         ("python", {}, []),
         ("times", {"a": 0.5}, {"a": -1}),
+        ("early", {"a": 0.5}, {"a": -1}),
+        ("early_times", {"a": 1}, {"a": "1"}),
         ("within", {"a": 0.5}, {"a": None}),
         ("used", None, -1),
         ("watched", 0.5, "x"),

@@ -279,6 +279,27 @@ def test_what_is_spent_within_something_else_counts_once(clocks: meter.Meter) ->
     assert list(clocks.record()["spent"]) == ["checkpoint"]
 
 
+@pytest.mark.parametrize("named", ["batches", "dataset"])
+def test_what_is_spent_until_the_first_step_has_ended_is_told_apart(clocks: meter.Meter, named: str) -> None:
+    def read() -> None:
+        if named == "batches":
+            next(drawn)
+        else:
+            way = clocks.way("dataset")
+            assert way is not None
+            way.drew(meter.clock(), meter.clock(), 1)
+            clocks.after(way, meter.clock())
+
+    drawn = timing.batches(iter([[1], [2], [3]]), len)
+    clocks.add("checkpoint", 5)
+    for _ in range(3):
+        read()
+        clocks.add("summary", 7)
+    told = clocks.record()
+    assert told["times"] == {"checkpoint": 1, "summary": 3} and told["early_times"] == {"checkpoint": 1, "summary": 1}
+    assert told["early"] == {"checkpoint": pytest.approx(5e-9), "summary": pytest.approx(7e-9)}
+
+
 def test_a_script_that_raises_is_none_of_the_doctors_business(clocks: meter.Meter) -> None:
     def broken() -> Iterator[Any]:
         yield [1]

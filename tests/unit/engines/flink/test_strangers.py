@@ -34,22 +34,22 @@ MANY = 500
 
 @contextlib.contextmanager
 def listening(made: JobKeys, port: int | None = None) -> Iterator[tuple[ControlServer, Door]]:
-    hub = ControlServer("127.0.0.1", made.host, port)
+    server = ControlServer("127.0.0.1", made.host, port)
     try:
-        yield hub, hub.door("127.0.0.1", made.agents)
+        yield server, server.door("127.0.0.1", made.agents)
     finally:
-        hub.close()
-        assert not hub.acceptor.thread.is_alive()
+        server.close()
+        assert not server.acceptor.thread.is_alive()
 
 
-def nobody_came(hub: ControlServer) -> None:
-    assert hub.arrived.empty() and not hub._remotes and hub.broken is None
+def nobody_came(server: ControlServer) -> None:
+    assert server.arrived.empty() and not server._remotes and server.broken is None
 
 
-def a_real_one_comes(hub: ControlServer, door: Door) -> None:
+def a_real_one_comes(server: ControlServer, door: Door) -> None:
     """An agent gets in, and its rows as well."""
     with Line(door, agent="real", subtask=7) as agent:
-        place = hub.arrived.get(timeout=60)
+        place = server.arrived.get(timeout=60)
         assert place.subtask == 7
         with opened(door, "real", pb.Opening.IN) as ours, place.opened(pb.Opening.IN, 30) as theirs:
             theirs.sendall(b"rows")
@@ -83,18 +83,18 @@ def of_others(mine: JobKeys, what: str) -> Keys:
 def test_nobody_comes_in_with_other_keys(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line, "CONNECT_SECONDS", 1.0)
     mine = issued()
-    with listening(mine) as (hub, door):
+    with listening(mine) as (server, door):
         wrong = Door(door.host, door.port, door.rows, of_others(mine, what))
         with pytest.raises(JobFailed):
             Line(wrong, agent="p")
         with pytest.raises(OSError):
             opened(wrong, "p", pb.Opening.IN)
-        nobody_came(hub)
-        a_real_one_comes(hub, door)
+        nobody_came(server)
+        a_real_one_comes(server, door)
 
 
 def test_nobody_comes_in_without_a_certificate() -> None:
-    with listening(issued()) as (hub, door):
+    with listening(issued()) as (server, door):
         shown = grpc.ssl_channel_credentials(door.keys.authority.encode())
         for channel in (
             grpc.insecure_channel(door.shown),
@@ -112,7 +112,7 @@ def test_nobody_comes_in_without_a_certificate() -> None:
                 with contextlib.suppress(OSError):
                     connection.sendall(opening_of(door, "p"))
                 assert ended(connection)
-        nobody_came(hub)
+        nobody_came(server)
 
 
 def opening_of(door: Door, place: str, kind: int = pb.Opening.IN) -> bytes:
@@ -127,29 +127,29 @@ def opening_of(door: Door, place: str, kind: int = pb.Opening.IN) -> bytes:
     "said", [b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 9000, b"\4\0abcd", b"\0\0", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 9]
 )
 def test_rubbish_is_sent_away(said: bytes, tls: bool) -> None:
-    with listening(issued(tls)) as (hub, door):
+    with listening(issued(tls)) as (server, door):
         for port in (door.port, door.rows):
             with socket.create_connection((door.host, port), 30) as stranger:
                 with contextlib.suppress(OSError):
                     stranger.sendall(said)
                     stranger.shutdown(socket.SHUT_WR)
                 assert ended(stranger)
-        nobody_came(hub)
-        a_real_one_comes(hub, door)
+        nobody_came(server)
+        a_real_one_comes(server, door)
 
 
 @pytest.mark.parametrize("tls", [True, False])
 def test_hundreds_that_say_nothing_hold_up_nobody(tls: bool) -> None:
-    with listening(issued(tls)) as (hub, door), contextlib.ExitStack() as held:
+    with listening(issued(tls)) as (server, door), contextlib.ExitStack() as held:
         before = threading.active_count(), len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
         for number in range(MANY):
             for port in (door.port, door.rows):
                 stranger = held.enter_context(socket.create_connection((door.host, port), 30))
                 with contextlib.suppress(OSError):
                     stranger.sendall(b"" if number % 2 else b"\x16\x03" if tls else b"PRI * HT")
-        assert threading.active_count() == before[0] and len(hub.acceptor.strangers) <= acceptor.STRANGERS
+        assert threading.active_count() == before[0] and len(server.acceptor.strangers) <= acceptor.STRANGERS
         began = time.monotonic()
-        a_real_one_comes(hub, door)
+        a_real_one_comes(server, door)
         assert time.monotonic() - began < 30
         if before[1]:
             # gRPC's own, of which there are a few, however many connections
@@ -160,37 +160,37 @@ def test_who_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acceptor, "HELLO_SECONDS", 0.3)
     monkeypatch.setattr("akrunner.engines.flink.host.control_server.HELLO_SECONDS", 0.3)
     for tls in (True, False):
-        with listening(issued(tls)) as (hub, door):
+        with listening(issued(tls)) as (server, door):
             for port in (door.port, door.rows):
                 with socket.create_connection((door.host, port), 30) as silent:
                     assert ended(silent)
-            assert hub.acceptor.strangers == {}
+            assert server.acceptor.strangers == {}
 
 
 @pytest.mark.parametrize("tls", [True, False])
 def test_one_who_comes_twice_is_refused(tls: bool) -> None:
-    with listening(issued(tls)) as (hub, door):
+    with listening(issued(tls)) as (server, door):
         with Line(door, agent="p"):
-            hub.arrived.get(timeout=30)
+            server.arrived.get(timeout=30)
             with pytest.raises(JobFailed, match="an agent of this name has come already"):
                 Line(door, agent="p")
             # rows of a place that nobody knows, and of a kind there is not
             for name, kind in (("q", pb.Opening.IN), ("p", 9)):
                 with opened(door, name, kind) as connection:
                     assert ended(connection)
-            assert hub.arrived.empty()
+            assert server.arrived.empty()
 
 
 @pytest.mark.parametrize("tls", [True, False])
 def test_another_version_is_told(tls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    with listening(issued(tls)) as (hub, door):
+    with listening(issued(tls)) as (server, door):
         monkeypatch.setattr(line, "VERSION", 99)
         with pytest.raises(
             JobFailed, match="the agent speaks version 99 of akrunner's protocol on Flink, its host version 1"
         ) as caught:
             Line(door, agent="p")
         assert caught.value.final
-        nobody_came(hub)
+        nobody_came(server)
 
 
 # -- a port that was taken over
@@ -315,9 +315,9 @@ def test_without_tls_so_has_who_sends_rows() -> None:
 
 
 def test_a_host_that_goes_is_missed() -> None:
-    with listening(issued()) as (hub, door):
+    with listening(issued()) as (server, door):
         agent = Line(door, agent="p")
-        place = hub.arrived.get(timeout=30)
+        place = server.arrived.get(timeout=30)
     with agent, pytest.raises(SubmitterGone):
         agent.hear()
     assert place.gone.wait(30) and place.broken is None
@@ -327,11 +327,11 @@ def test_a_host_that_goes_is_missed() -> None:
 
 def test_ports_are_the_ones_that_were_asked_for() -> None:
     port = two_free_ports()
-    with listening(issued(), port) as (hub, door):
-        assert (hub.port, hub.rows) == (door.port, door.rows) == (port, port + 1)
+    with listening(issued(), port) as (server, door):
+        assert (server.port, server.rows) == (door.port, door.rows) == (port, port + 1)
         with pytest.raises(ConfigError, match=f"cannot listen on port {port} of 127.0.0.1"):
             ControlServer("127.0.0.1", issued().host, port)
-        a_real_one_comes(hub, door)
+        a_real_one_comes(server, door)
     port = two_free_ports()
     with socket.create_server(("127.0.0.1", port + 1)), pytest.raises(ConfigError, match=f"port {port + 1} of"):
         ControlServer("127.0.0.1", issued().host, port)
@@ -356,10 +356,10 @@ def test_strangers_are_no_news_for_the_terminal() -> None:
         "import socket, os\nfrom akrunner.engines.flink.host.issue import check_libraries, issued\n"
         "check_libraries()  # as the engine does before it loads the server\n"
         "from akrunner.engines.flink.host.control_server import ControlServer\n"
-        "hub = ControlServer('127.0.0.1', issued().host)\n"
-        "with socket.create_connection(('127.0.0.1', hub.port)) as one:\n    one.sendall(b'GET / HTTP/1.1\\r\\n' * 20)\n"
+        "server = ControlServer('127.0.0.1', issued().host)\n"
+        "with socket.create_connection(('127.0.0.1', server.port)) as one:\n    one.sendall(b'GET / HTTP/1.1\\r\\n' * 20)\n"
         "    one.settimeout(20)\n    one.recv(100)\n"
-        "hub.close()\nassert 'GRPC_VERBOSITY' not in os.environ"
+        "server.close()\nassert 'GRPC_VERBOSITY' not in os.environ"
     )
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GRPC_")}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environ)

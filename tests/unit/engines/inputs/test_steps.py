@@ -55,6 +55,17 @@ def test_the_first_of_few_is_slow_and_no_reason_to_save_less() -> None:
     assert rules(of_saving(told(**{**few, "times": {"summary": 50}}))) == ["summary"]
 
 
+def test_what_came_before_the_second_step_is_no_part_of_the_steps_time() -> None:
+    began = {"spent": {"summary": 4.0}, "times": {"summary": 5}, "early": {"summary": 3.2}, "early_times": {"summary": 1}}
+    assert of_saving(told(**began)) == []
+    (one,) = of_saving(told(**{**began, "early": {"summary": 2.0}}))
+    assert one.share == pytest.approx(0.2) and one.change.startswith("one takes 0.5 s, and there is one for 25 steps")
+    (main,) = of_saving(told(**began, known=False))
+    assert main.share == pytest.approx(4.0 / 11.0), "main's time has all of it"
+    waits = {"by": "batches", "spent": {"pipe": 2.0}, "early": {"pipe": 1.5}}
+    assert of_saving(told(**waits)) == []
+
+
 def test_rows_that_do_not_come_are_the_sources_fault() -> None:
     assert rules(of_saving(told(by="batches", spent={"pipe": 2.0, "checkpoint": 2.0}))) == ["pipe"]
     assert rules(of_saving(told(by="dataset", spent={"pipe": 2.0}))) == []

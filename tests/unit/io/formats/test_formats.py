@@ -49,7 +49,7 @@ def installs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Instal
 
 
 def test_built_in_formats() -> None:
-    assert formats.names() == ["csv", "parquet", "jsonl", "arrow", "tfrecord"]
+    assert formats.names() == ["csv", "parquet", "jsonl", "arrow", "tfrecord", "avro", "excel", "npy", "npz"]
     for form in formats.BUILT_IN:
         assert formats.named(form.name) is form
         assert all(formats.format_of(f"A{ending.upper()}") == form.name for ending in form.endings)
@@ -64,7 +64,9 @@ def test_each_ending_is_of_one_format() -> None:
 
 @pytest.mark.parametrize("given", ["cvs", "CSV", "tsv"])
 def test_a_format_that_is_none(given: str) -> None:
-    with pytest.raises(SourceError, match="input_format=.*known formats are csv, parquet, jsonl, arrow, tfrecord"):
+    with pytest.raises(
+        SourceError, match="input_format=.*known formats are csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy, npz"
+    ):
         formats.check_format(given, "input_format")
     with pytest.raises(SourceError, match="known formats are"):
         formats.named(given)
@@ -84,10 +86,13 @@ def test_files_without_an_ending_tell_their_format_by_how_they_begin(tmp_path: P
     for number in range(2):
         source = open_source(tmp_path / f"part-{number}", read_examples=codec.read_examples)
         assert pa.Table.from_batches(list(source.batches())).equals(table)
-    with pytest.raises(SourceError, match=r"part-2 does not say its format \(known: .csv .parquet .jsonl .arrow .tfrecord\)"):
+    with pytest.raises(
+        SourceError,
+        match=r"part-2 does not say its format \(known: .csv .parquet .jsonl .arrow .tfrecord .avro .xlsx .npy .npz\)",
+    ):
         open_source(tmp_path / "part-2", read_examples=codec.read_examples)
     (tmp_path / "part-2.cvs").write_text("a\n1\n")
-    with pytest.raises(SourceError, match=r"\.tfrecord; did you mean '\.csv'\?\)"):
+    with pytest.raises(SourceError, match=r"\.npz; did you mean '\.csv'\?\)"):
         open_source(tmp_path / "part-2.cvs", read_examples=codec.read_examples)
 
 

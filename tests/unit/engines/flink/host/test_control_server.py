@@ -121,7 +121,7 @@ def test_what_a_task_says_that_makes_no_sense_is_the_agents() -> None:
     assert task.ended and place.broken == "the agent of subtask 1 broke the protocol: no such row"
 
 
-def test_the_hubs_own_thread_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_control_servers_own_thread_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self: Acceptor) -> None:
         raise AttributeError("no such thing")
 
@@ -143,7 +143,7 @@ def test_a_job_cancelled_by_somebody_else_is_cancelled() -> None:
             made.come(30)
 
 
-def test_places_whose_job_was_cancelled_are_not_kept_for_another() -> None:
+def test_subtasks_whose_job_was_cancelled_are_not_kept_for_another() -> None:
     with subtasks_of_one() as (made, nobody), Line(door_of(nobody), agent="p"):
         made.come(10)
         made.submitted.state = "RUNNING"

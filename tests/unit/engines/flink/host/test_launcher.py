@@ -39,8 +39,8 @@ class Engine:
 
     slot_timeout = 5.0
 
-    def __init__(self, *places: RemoteSubtask) -> None:
-        self.remotes = list(places)
+    def __init__(self, *subtasks: RemoteSubtask) -> None:
+        self.remotes = list(subtasks)
         self.submitted = Submission()
         self.calls: list[Any] = []
         self.why: Exception | None = None

@@ -1,4 +1,4 @@
-"""What a detached job's host and its places say to each other, and to whoever asks later."""
+"""What a detached job's host and its subtasks say to each other, and to whoever asks later."""
 
 from __future__ import annotations
 
