@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from akrunner.errors import SourceError
+from akrunner.io import suspects
 from akrunner.io.bad_rows import BadRow, BadRows
 from akrunner.io.casts import asked
 from akrunner.io.lines import Positions, count, line_ends, recovered
@@ -83,6 +84,9 @@ class Tolerant:
     def whole(self, piece: Piece) -> pa.Table:
         return self._parser.whole(piece)
 
+    def suspected(self, piece: Piece, starts: list[int], wanted: pa.Schema | None) -> suspects.Suspected | None:
+        return self._parser.suspected(piece, starts, wanted)
+
     def end(self) -> pa.Schema:
         return self._parser.end()
 
@@ -143,9 +147,9 @@ class Tolerant:
         opens = sorted(starts.index(start) for start in loose)
         search.found += [(row, NOT_CLOSED) for row in opens]
         rows = np.delete(np.arange(len(starts)), opens)
-        suspected = self._parser.suspected(search.joined(rows.tolist()), search.starts_of(rows), self._wanted)
+        suspected = self.suspected(search.joined(rows.tolist()), search.starts_of(rows), self._wanted)
         if suspected is None or 2 * np.count_nonzero(suspected) > len(rows):
-            good = search.good(rows)
+            good = [*search.good(rows)]
         else:
             # the guess of all rows at once spares most of the halving; whether it is right is seen by parsing
             good = [*search.good(rows[~suspected]), *search.each(rows[suspected])]
