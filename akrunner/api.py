@@ -19,7 +19,7 @@ from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import Prepared, prepare
 from akrunner.prepare.layouts import layout_of
 from akrunner.running.engines import check_observer
-from akrunner.running.inputs import lines_source, table_of
+from akrunner.running.inputs import arriving_source, table_of
 from akrunner.running.outputs import keeping, run_into
 from akrunner.running.result import Result
 from akrunner.stream_job import StreamJob
@@ -79,13 +79,16 @@ def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> Str
     """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
     given, engine = _with_engine(given, observer)
     bad = BadRows.of(given.bad_rows, given.max_bad_rows)
-    source, form, columns = lines_source(given.source, given.input_format, given.input_schema, follow, bad)
+    source, form, columns = arriving_source(
+        given.source, given.input_format, given.input_schema, follow, engine, given.flush_seconds, bad
+    )
     prepared = prepare("stream", dataclasses.replace(given, source=source, input_format=form, input_schema=columns))
     schema = prepared.job.output_schema
     table = prepared.table
     return StreamJob(
         lambda sink, cancel: keeping(table.bad, lambda: engine.run(prepared.job, table, sink, observer, cancel)),
         schema.arrow if schema else None,
+        table.arriving,
     )
 
 

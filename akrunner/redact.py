@@ -84,6 +84,7 @@ _VARIABLES = (
     "OSS_ACCESS_KEY_SECRET",
     "OSS_SESSION_TOKEN",
     "PGPASSWORD",
+    "REDISCLI_AUTH",
 )
 
 #: schemes that are followed by a file's name, and then by the URL of the archive or store that the file is in

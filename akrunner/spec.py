@@ -283,6 +283,7 @@ class Capabilities:
         unpacks: whether packed environments (`python_env=`) are unpacked where its tasks run.
         pyflink: whether it takes tables of PyFlink, whose rows do not come through this process.
         watches: whether a stream of predictions takes new models while it runs (`watch=`).
+        marks: whether it says which rows of a stream are answered (`JobSpec.marked`), as streams whose positions are stored need.
         detaches: whether its jobs may outlive this process (`--detach`).
         parallelism: how many workers and parameter servers together a job has that gives neither count; None: one worker.
     """
@@ -291,6 +292,7 @@ class Capabilities:
     unpacks: bool = False
     pyflink: bool = False
     watches: bool = False
+    marks: bool = False
     detaches: bool = False
     parallelism: int | None = None
 
@@ -352,6 +354,7 @@ class JobSpec:
         save_latest_checkpoint: in train: whether the script is given a `latest_ckpt_dir` and must fill it.
         tables: the tables that the script opens itself, by name; None for none.
         notes: warnings that the job gives from its start.
+        marked: in stream: whether the source is told which of its rows are answered.
         split: how the rows are split; None: they are not.
         profile_input: for how many steps each script's input is profiled; None: only what costs nothing is measured.
         chunk_rows: the most rows in one frame.
@@ -387,6 +390,7 @@ class JobSpec:
     flush_seconds: float = 0.02
     tables: TablesSpec | None = None
     notes: tuple[str, ...] = ()
+    marked: bool = False
     split: SplitSpec | None = None
     profile_input: int | None = None
     chunk_rows: int = 8192
@@ -491,7 +495,7 @@ class JobSpec:
             "task_dir": task_dir,
             "work_dir": work_dir,
             "data_format": self.data_format,
-            "barriers": False,
+            "barriers": self.marked,
             # names of the splits, empty if the rows are not split
             "splits": list(self.split.names) if self.split is not None else [],
             "dataset_file": f"{task_dir}/dataset." + ("columns" if self.data_format == "columns" else "tfrecord"),

@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import TracebackType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
-from akrunner.errors import JobCancelledError
+from akrunner.errors import ConfigError, JobCancelledError
+from akrunner.io import streams
+from akrunner.io.streams.arriving import Arriving
+from akrunner.io.streams.base import StreamSink
 from akrunner.spec import TaskSpec
 
 #: how many output batches wait for the caller that iterates; if there are more, the scripts wait
 _DEPTH = 16
 
-_Item: TypeAlias = pa.RecordBatch | None
+
+@dataclass(frozen=True)
+class _Position:
+    """Behind the batches that were made of the rows before it.
+
+    Attributes:
+        value: the position in the source.
+    """
+
+    value: Any
+
+
+_Item: TypeAlias = pa.RecordBatch | _Position | None
 
 
 class StreamJob:
@@ -25,6 +42,9 @@ class StreamJob:
 
     The iteration ends when the stream has ended and `main` has returned. Use the job as a context manager, or `close()` it: if
     you stop iterating before its end, it runs on until then.
+
+    Of a source that remembers what was read (`kafka://`, `redis://`, `files://`): asking for the next batch says that everything
+    that was made of the rows so far is safe, so that these rows need not come again (at least once).
 
     Attributes:
         schema: the schema of the batches, None if the script writes nothing.
@@ -35,12 +55,18 @@ class StreamJob:
             `debug=True`).
     """
 
-    def __init__(self, start: Callable[[RowSink, threading.Event], Outcome], schema: pa.Schema | None) -> None:
+    def __init__(
+        self,
+        start: Callable[[RowSink, threading.Event], Outcome],
+        schema: pa.Schema | None,
+        arriving: Arriving | None = None,
+    ) -> None:
         """Start the job at once, in a thread.
 
         Args:
             start: runs the job with a sink and a cancel event, and blocks until the job has ended.
             schema: the schema of the output batches; None: there are none.
+            arriving: stores the source's positions; None: it has none.
         """
         self.schema = schema
         self.stats: Stats | None = None
@@ -49,6 +75,11 @@ class StreamJob:
         self._batches: queue.Queue[_Item] = queue.Queue(_DEPTH)
         self._cancel = threading.Event()
         self._error: BaseException | None = None
+        self._arriving = arriving
+        self._until: float | None = None
+        self._flush: Callable[[], None] | None = None
+        #: positions that wait for `release`, None: none has to wait
+        self._held: list[Any] | None = None
         self._start = start
         self._thread = threading.Thread(target=self._run, name="akrunner-stream", daemon=True)
         self._thread.start()
@@ -72,6 +103,17 @@ class StreamJob:
         if batch.num_rows:
             self._put(batch)
 
+    def answered(self, task: TaskSpec, number: int) -> None:
+        """Take from the engine, to which the job is a `MarkedSink`, that a task has answered all rows before a mark.
+
+        Args:
+            task: the task.
+            number: the mark's number.
+        """
+        if self._arriving is not None:
+            for position in self._arriving.answered(task.name, number):
+                self._put(_Position(position))
+
     def _put(self, item: _Item) -> None:
         while not self._cancel.is_set():
             try:
@@ -86,19 +128,99 @@ class StreamJob:
     def __next__(self) -> pa.RecordBatch:
         """Return the next batch. Raises: the exception that the job failed with."""
         while True:
+            if self._until is not None and time.monotonic() > self._until:
+                self._cancel.set()
             try:
                 item = self._batches.get(timeout=0.1)
             except queue.Empty:
                 if self._thread.is_alive() or not self._batches.empty():
                     continue
                 item = None
+            if isinstance(item, _Position):
+                self._taken_over(item.value)
+                continue
             if item is not None:
                 return item
             self._thread.join()
+            self._leave()
             error, self._error = self._error, None
             if error is not None and not (self._cancel.is_set() and isinstance(error, JobCancelledError)):
                 raise error
             raise StopIteration
+
+    def _taken_over(self, position: Any) -> None:
+        """Store a position, as the caller has done with all batches before it what it wants to do."""
+        if self._held is not None:
+            self._held.append(position)
+            return
+        if self._flush is not None:
+            self._flush()
+        if self._arriving is not None:
+            self._arriving.commit(position)
+
+    def _leave(self) -> None:
+        """Leave the source, unless positions wait to be stored there."""
+        if self._arriving is not None and not self._held:
+            self._arriving.close()
+
+    def finish(self, seconds: float | None = None) -> bool:
+        """Read no more rows: those that were read are answered, and then the iteration ends.
+
+        Args:
+            seconds: after so many seconds the job is ended, if the iteration still goes on; None: it may take any time.
+
+        Returns:
+            Whether the source can be ended so: `kafka://`, `redis://`, `files://`. Any other source goes on.
+        """
+        if self._arriving is None:
+            return False
+        self._until = time.monotonic() + seconds if seconds is not None else None
+        self._arriving.stop()
+        return True
+
+    def write_to(self, output: str) -> int:
+        """Write all rows to a stream, as they come, until the job has ended. The source's positions are stored only when the
+        stream has the rows that were made of what was read.
+
+        Args:
+            output: the stream's URL: `kafka://broker/topic`, `redis://host/stream`.
+
+        Returns:
+            The number of rows written.
+
+        Raises:
+            ConfigError: the URL names no such stream, or the script writes no rows.
+            SinkError: the stream does not take such rows.
+            WriteError: the stream has not taken all rows.
+            AkrunnerError: the job failed.
+        """
+        if not streams.is_stream(output):
+            raise ConfigError("output: write_to() writes to kafka:// and redis://; iterate over the job to write elsewhere")
+        if self.schema is None:
+            raise ConfigError("output: the script writes no rows (output_schema= says which it writes)")
+        return self._written(streams.system_of(output).output(output, self.schema))
+
+    def _written(self, sink: StreamSink) -> int:
+        self._flush = sink.flush
+        try:
+            for batch in self:
+                sink.write_rows(batch)
+            sink.flush()
+        finally:
+            self._flush = None
+            sink.close()
+        return sink.rows
+
+    def hold(self) -> None:
+        """Store no position of the source until `release`: what the caller makes of the batches is safe only at its end."""
+        self._held = []
+
+    def release(self) -> None:
+        """Store the positions that were held, after the iteration has ended."""
+        held, self._held = self._held or [], None
+        for position in held:
+            self._taken_over(position)
+        self._leave()
 
     def close(self) -> None:
         """End the job, if it has not ended, and wait until every process is gone.
@@ -107,9 +229,16 @@ class StreamJob:
         """
         self._cancel.set()
         self._thread.join()
+        self._held = None
+        self._leave()
         error, self._error = self._error, None
         if error is not None and not isinstance(error, JobCancelledError):
             raise error
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the source remembers what was read of it (`kafka://`, `redis://`, `files://`)."""
+        return self._arriving is not None
 
     @property
     def only_asked(self) -> bool:

@@ -510,7 +510,8 @@ def stream(
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
             of arrays, an iterable of rows. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV
-            with `input_format="csv"`.
+            with `input_format="csv"`. "kafka://broker/topic?group=g", "redis://host/stream?group=g" and
+            "files:///directory?group=g" go on where the group was.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,

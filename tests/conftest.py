@@ -38,9 +38,11 @@ for _ignored in (signal.SIGHUP, signal.SIGQUIT):
 
 pytest_plugins = [
     "tests.parts",
+    "tests.servers.kafka",
     "tests.servers.maxcompute",
     "tests.servers.oss",
     "tests.servers.postgres",
+    "tests.servers.redis",
     "tests.servers.s3",
     "tests.warmth",
 ]

@@ -52,6 +52,8 @@ _MODULES = {
     "pyiceberg": "Iceberg tables",
     "adbc_driver_postgresql": "tables of PostgreSQL",
     "adbc_driver_sqlite": "tables of SQLite",
+    "confluent_kafka": "streams of Kafka",
+    "redis": "streams of Redis",
     "fastavro": "Avro files",
     "openpyxl": "Excel sheets that are read",
     "PIL": "pack --resize",

@@ -142,7 +142,7 @@ def _said(flag: str, path: list[str], words: Sequence[str], everything: Callable
     if flag == "--mode" and name in ("", *HEADS):
         return _mode(words)
     if flag == "--stream" and name == "predict":
-        return "Rows as they arrive are lines of stdin (--input -), or of a file that grows (--follow)."
+        return "Rows as they arrive are lines of stdin (--input -) or of a file that grows (--follow), or come from kafka://, redis:// or files://."
     if flag == "--script-args" and name in HEADS:
         return "What stands behind -- is the script's: akrunner run SCRIPT -i TABLE -- --epochs 3."
     option = flag.strip("-").replace("-", "_")

@@ -12,6 +12,7 @@ import akrunner
 from akrunner.cli import detached, given, lines, running, show, streaming, tables
 from akrunner.cli.guarded import EPILOG
 from akrunner.cli.keyed import KEYED
+from akrunner.io.streams import is_stream
 from akrunner.options import of_command
 
 HELP = """
@@ -42,7 +43,7 @@ def predict(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     output_live, detach, dry_run_rows = words["output_live"], words["detach"], words["dry_run_rows"]
     model, output, as_json = words["model"], words["output"], words["as_json"]
     screen = show.Screen(as_json=as_json, quiet=words["quiet"], log=False)
-    streams = words["follow"] or "-" in words["source"]
+    streams = words["follow"] or "-" in words["source"] or any(map(is_stream, words["source"]))
     rows_to = None
     if not streams and not detach:
         rows_to = lines.form_of(output, words["output_format"], as_json, words["output_schema"])

@@ -12,10 +12,12 @@ waits: an exception during the initialization of an extension module may end the
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 
@@ -36,6 +38,8 @@ _seen: int | None = None
 _decided = False
 _waiting: _Waiting | None = None
 _by_it = False
+_instead: Callable[[], object] | None = None
+_softly = False
 #: seconds between checks whether an import is over
 _AGAIN = 0.02
 #: the most seconds that a signal waits for an import, so that an import that hangs can be stopped
@@ -59,8 +63,8 @@ def watch() -> None:
 
     A signal that this process ignores (Ctrl-C in a shell's background, SIGHUP under nohup) stays ignored.
     """
-    global _seen, _decided, _waiting
-    _seen, _decided, _waiting = None, False, None
+    global _seen, _decided, _waiting, _instead, _softly
+    _seen, _decided, _waiting, _instead, _softly = None, False, None, None, False
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _came)
     for number in _TERMINATE:
@@ -80,6 +84,23 @@ def leave(code: int) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     os._exit(code)
+
+
+@contextlib.contextmanager
+def instead(call: Callable[[], object]) -> Iterator[None]:
+    """Within this block the first signal raises nothing: it calls `call`, which lets the work end by itself. A second one raises.
+
+    When the block has ended, the command still ends as a command that was stopped (`check`).
+
+    Args: call: a function that only sets a mark, as it is called in the middle of anything.
+    """
+    global _instead, _softly
+    _instead = call
+    try:
+        yield
+    finally:
+        _instead, _softly = None, False
+    check()
 
 
 def seen() -> int | None:
@@ -113,11 +134,16 @@ def ignore() -> None:
 
 
 def _came(number: int, frame: Any) -> None:
-    global _seen, _waiting
+    global _seen, _waiting, _instead, _softly
     if _decided:
         return
-    again = _seen is not None
+    # after one that raised nothing, the next is like a first one
+    again, _softly = _seen is not None and not _softly, False
     _seen = _seen or number
+    if _instead is not None:
+        call, _instead, _softly = _instead, None, True
+        call()
+        return
     if _waiting is not None:
         return  # the signal that waits already is raised soon
     if _imports(frame):

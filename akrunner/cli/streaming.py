@@ -6,6 +6,9 @@
     --output FILE                  the file is there when the stream has ended well, and only then
     --output FILE --output-live    the file is written in place, each batch at once, so that others can read along; if the job
                                    fails, the file stays as it is
+    --output kafka://...           rows are added as they come (also redis://)
+
+Of an input that is remembered (kafka://, redis://, files://), rows count as read once what was made of them is written.
 """
 
 from __future__ import annotations
@@ -15,11 +18,15 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import akrunner
-from akrunner.cli import lines, show
+from akrunner.cli import lines, show, signals
 from akrunner.foreign import redacted, secrets
 from akrunner.io import formats
 from akrunner.io.sinks import LineWriter
-from akrunner.running.outputs import check_stream_apart, check_stream_output, run_into, stream_sink
+from akrunner.io.streams import is_stream
+from akrunner.running.outputs import check_stream_apart, check_stream_output, check_stream_url, run_into, stream_sink
+
+#: seconds that a stream has, after SIGTERM or Ctrl-C, to answer the rows that it has read
+_FINISH_SECONDS = 8.0
 
 
 @dataclass(frozen=True)
@@ -60,11 +67,17 @@ def check(inputs: list[str], output: Output, options: dict[str, Any]) -> None:
 
 
 def _check(inputs: list[str], output: Output, options: dict[str, Any]) -> None:
+    if any(map(is_stream, inputs)) and len(inputs) == 1:
+        _check_stream(inputs[0], output, options)
+        return
     if len(inputs) > 1:
         raise akrunner.ConfigError("a stream reads one --input: a file, or - for stdin")
     if output.path is None:
         if output.live:
             raise akrunner.ConfigError("--output-live needs --output: the file to write in place")
+        return
+    if is_stream(output.path):
+        _check_to_stream(output, options)
         return
     if output.live:
         _check_live(output.path, output.overwrite)
@@ -77,6 +90,38 @@ def _check(inputs: list[str], output: Output, options: dict[str, Any]) -> None:
         )
     check_stream_output(output.path, output.overwrite, options.get("output_schema"))
     check_stream_apart(inputs[0], options.get("input_format"), False, output.path)
+
+
+def _check_stream(source: str, output: Output, options: dict[str, Any]) -> None:
+    """Check the output of a stream that is read from a URL. Raises: ConfigError: rows cannot be written there."""
+    if output.path is None:
+        if output.live:
+            raise akrunner.ConfigError("--output-live needs --output: the file to write in place")
+        return
+    if is_stream(output.path):
+        _check_to_stream(output, options)
+        if output.path.partition("?")[0] == source.partition("?")[0]:
+            raise akrunner.SinkError(
+                f"output: {redacted(output.path)} is the input: the job would read what it writes, for ever"
+            )
+    elif output.live:
+        _check_live(output.path, output.overwrite)
+    elif "idle=" not in source:
+        raise akrunner.ConfigError(
+            "--output is there when the stream has ended, and this one never ends: add --output-live, and the file is written in "
+            "place, line by line; or ?idle=SECONDS to the input, which ends it once no row has come for so long"
+        )
+    else:
+        check_stream_output(output.path, output.overwrite, options.get("output_schema"))
+
+
+def _check_to_stream(output: Output, options: dict[str, Any]) -> None:
+    """Check that rows can go to a stream. Raises: ConfigError: they cannot."""
+    assert output.path is not None
+    if output.live or output.overwrite:
+        flag = "--output-live" if output.live else "--overwrite"
+        raise akrunner.ConfigError(f"{flag} is for a file; rows are added to {redacted(output.path)} as they come")
+    check_stream_url(output.path, options.get("output_schema"))
 
 
 def _check_live(path: str, overwrite: bool) -> None:
@@ -100,13 +145,24 @@ def _check_live(path: str, overwrite: bool) -> None:
 
 def _write_out(started: akrunner.StreamJob, output: Output, screen: show.Screen) -> None:
     with started as job:
-        if output.path is None:
-            lines.write(job, formats.LINES[0].name, job.schema)
-        elif output.live:
-            _in_place(job, output.path, screen)
+        if not job.remembers:
+            _write_all(job, output, screen)
         else:
-            _committed(job, output, screen)
+            # the first signal ends the input, so that what was read is answered, and remembered as read
+            with signals.instead(lambda: job.finish(_FINISH_SECONDS)):
+                _write_all(job, output, screen)
     screen.streamed(job, None if job.only_asked else output.path)
+
+
+def _write_all(job: akrunner.StreamJob, output: Output, screen: show.Screen) -> None:
+    if output.path is None:
+        lines.write(job, formats.LINES[0].name, job.schema)
+    elif is_stream(output.path):
+        job.write_to(output.path)
+    elif output.live:
+        _in_place(job, output.path, screen)
+    else:
+        _committed(job, output, screen)
 
 
 def _in_place(job: akrunner.StreamJob, path: str, screen: show.Screen) -> None:
@@ -145,6 +201,8 @@ def _committed(job: akrunner.StreamJob, output: Output, screen: show.Screen) -> 
     assert output.path is not None
     sink = stream_sink(output.path, job.schema, output.overwrite)
     rows = 0
+    # no row is safe before the file is there
+    job.hold()
 
     def written() -> akrunner.StreamJob:
         nonlocal rows
@@ -161,6 +219,7 @@ def _committed(job: akrunner.StreamJob, output: Output, screen: show.Screen) -> 
             "(--output-live writes them as they come)"
         )
         raise
+    job.release()
 
 
 def _form(output: str) -> str:

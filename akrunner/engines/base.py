@@ -15,6 +15,7 @@ from akrunner.tables.store import TableOutput, TableStore
 
 if TYPE_CHECKING:
     from akrunner.engines.feeder import StreamFeeder
+    from akrunner.io.streams.arriving import Arriving
     from akrunner.launch.process import LoggedProcess
     from akrunner.launch.session import TaskSession
     from akrunner.wire.context import Context, TFConfig
@@ -61,6 +62,17 @@ def bad_rows_of(source: RowSource) -> BadRows | None:
     return source.bad if isinstance(source, SiftedSource) else None
 
 
+class MarkedSource(RowSource, Protocol):
+    """A source that may want to know which of its rows are answered.
+
+    Attributes:
+        arriving: stores the position behind rows that are answered; None if nothing is stored.
+    """
+
+    @property
+    def arriving(self) -> Arriving | None: ...
+
+
 class RowSink(Protocol):
     """The destination of the rows that the scripts write."""
 
@@ -103,6 +115,20 @@ class AnswerSink(RowSink, Protocol):
 
     def refused(self, task: TaskSpec, record: Mapping[str, Any]) -> None:
         """Take the failure record of a chunk (`akrunner.wire.failure`) in place of its batch."""
+        ...
+
+
+@runtime_checkable
+class MarkedSink(RowSink, Protocol):
+    """A sink that is told which rows are answered."""
+
+    def answered(self, task: TaskSpec, number: int) -> None:
+        """Note that a task has answered all rows before a mark, and that all that it wrote for them came to `write`.
+
+        Args:
+            task: the task.
+            number: the mark's number (`akrunner.io.streams.arriving`).
+        """
         ...
 
 

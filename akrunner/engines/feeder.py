@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.engines.base import RowSource, StoppableSource
+from akrunner.engines.base import MarkedSource, RowSource, StoppableSource
 from akrunner.errors import JobCancelledError, ReadError
 from akrunner.foreign import underway
 from akrunner.io.partitioner import Partitioner, rechunk
@@ -191,6 +191,7 @@ class StreamFeeder(Feeder):
         super().__init__(job, source, sessions)
         self.started = threading.Event()
         self.rows_dropped = 0
+        self._gone: set[int] = set()
 
     def _feed(self) -> None:
         job, fed = self.job, [self.sessions[task] for task in self.job.cluster.with_rows]
@@ -198,8 +199,10 @@ class StreamFeeder(Feeder):
             if self._stopped.is_set():
                 raise JobCancelledError("stopped")
         began = time.monotonic()
-        gone: set[int] = set()
+        gone = self._gone
         turn = 0
+        if job.marked and isinstance(self.source, MarkedSource) and self.source.arriving is not None:
+            self.source.arriving.marking([task.name for task in job.cluster.with_rows], self._mark)
         for batch in self._drawn():
             if self._stopped.is_set():
                 raise JobCancelledError("stopped")
@@ -218,6 +221,16 @@ class StreamFeeder(Feeder):
             if len(gone) == len(fed):
                 raise _WorkerGone(None)
         self.seconds = time.monotonic() - began
+
+    def _mark(self, number: int) -> None:
+        """Send every worker a barrier. Called from within the source, when all its rows so far are sent."""
+        for part, task in enumerate(self.job.cluster.with_rows):
+            if part not in self._gone:
+                try:
+                    with self._when_greeted(self.sessions[task]) as session:
+                        session.barrier(number)
+                except _WorkerGone:
+                    self._gone.add(part)
 
     def _send(self, session: TaskSession, chunk: pa.RecordBatch) -> None:
         parts = codec.encode_frame(chunk, self.job.data_format, True, self.partitioner.rows)

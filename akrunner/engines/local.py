@@ -35,7 +35,7 @@ class LocalEngine:
     """Runs the tasks as child processes of this process, on this machine. See `akrunner.engines.base.Engine`."""
 
     name = "local"
-    capabilities = Capabilities(watches=True)
+    capabilities = Capabilities(watches=True, marks=True)
 
     def check(self, job: JobSpec) -> None:
         """See `Engine.check`."""

@@ -16,7 +16,7 @@ from typing import Any
 from akrunner import codec
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import report
-from akrunner.engines.base import AnswerSink
+from akrunner.engines.base import AnswerSink, MarkedSink
 from akrunner.engines.group import TaskGroup
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.output_columns import OutputColumns
@@ -130,6 +130,10 @@ class Receiver:
         if isinstance(self._run.sink, AnswerSink):
             self._run.sink.refused(event.task, event.data)
 
+    def _answered(self, event: Event, state: State) -> None:
+        if isinstance(self._run.sink, MarkedSink):
+            self._run.sink.answered(event.task, event.data["number"])
+
     def _report(self, event: Event, state: State) -> None:
         name, data = event.task.name, event.data
         if data["metrics"]:
@@ -167,6 +171,7 @@ _TAKE: dict[EventKind, Callable[[Receiver, Event, State], on.Event | None]] = {
     EventKind.OUTPUT: Receiver._output,
     EventKind.PASSED: Receiver._passed,
     EventKind.REFUSED: Receiver._refused,
+    EventKind.ANSWERED: Receiver._answered,
     EventKind.REPORT: Receiver._report,
     EventKind.CLOSED: Receiver._closed,
     EventKind.ENDED: lambda receiver, event, state: on.PipeEnded(event.task),

@@ -76,6 +76,12 @@ def open_source(
         raise readers.no_bad_rows(table.name)
     if not table.schema.names and not isinstance(source, TableSource):
         raise SourceError(f"source: {table.name} has no columns")
+    if table.arriving is not None and select is not None:
+        # DuckDB reads ahead, so that nobody could say which rows are answered
+        raise SourceError(
+            f"select= (--select) is for a table that ends; of {table.name}, name the columns in input_schema= (--input-schema), "
+            "and let the script leave rows out"
+        )
     if table.elsewhere and any(one is not None for one in (input_schema, select, columns, defaults)):
         raise SourceError(
             f"select=, input_schema=, columns=, defaults=: the rows of {table.name} do not come through this process; select "

@@ -15,6 +15,7 @@ from akrunner.foreign import ours
 if TYPE_CHECKING:
     from akrunner.io.bad_rows import BadRows
     from akrunner.io.paths import Files
+    from akrunner.io.streams.arriving import Arriving
 
 #: the most rows in a batch that a reader gives
 BATCH_ROWS = 65536
@@ -40,6 +41,7 @@ class TableSource:
         each: (schema, the name of whatever has that schema) -> (path, table) of each file, in that schema, or in the table's
             own if it is None. Opens no file before its table is read. None if the table is not made of files.
         bad: takes the table's bad rows; None: they are errors, or the table can have none.
+        arriving: of a stream whose positions are stored: stores them; None of all other tables.
     """
 
     schema: pa.Schema
@@ -52,6 +54,7 @@ class TableSource:
     stop: Callable[[], None] = _nothing
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
     bad: BadRows | None = None
+    arriving: Arriving | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in order.

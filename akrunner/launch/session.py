@@ -39,6 +39,7 @@ class EventKind(Enum):
     SERVING = "serving"
     OUTPUT = "output"
     PASSED = "passed"
+    ANSWERED = "answered"
     REFUSED = "refused"
     REPORT = "report"
     CLOSED = "closed"
@@ -155,6 +156,14 @@ class TaskSession:
         """
         self.writer.write(frames.ROWS, payload, rows)
         self.rows_sent += rows
+
+    def barrier(self, number: int) -> None:
+        """Send a barrier: the task answers it once it has answered all rows before it. Blocks and raises as `send_rows`.
+
+        Args:
+            number: the barrier's number; each is greater than the one before.
+        """
+        self.writer.write(frames.BARRIER, b"", number)
 
     def was_given(self, rows: int, size: int) -> None:
         """Note how many rows and bytes the worker has got so far from another sender than this host."""
@@ -295,6 +304,9 @@ class TaskSession:
             # no event is posted, because the job may be over by now
             self.left = list(messages.read(frame)["notes"])
             return
+        if frame.kind == frames.ANSWERED:
+            self.post(EventKind.ANSWERED, {"number": frame.count})
+            return
         if frame.kind not in _KINDS:
             raise ProtocolError(f"a worker process does not send {name}")
         body = messages.read(frame)
@@ -312,6 +324,7 @@ _AFTER = {
     frames.EXAMPLES: frames.ENTERED,
     frames.COLUMNS: frames.ENTERED,
     frames.PASSED: frames.ENTERED,
+    frames.ANSWERED: frames.ENTERED,
     frames.LEFT: frames.CLOSED,
 }
 #: the bytes of a frame of several rows, several times what an output writer sends at once; and the bytes that describe each of

@@ -6,7 +6,10 @@ from akrunner.options.declared import SCRIPTS, Option
 from akrunner.options.headings import BATCH, FLINK, INPUT, MODELS, OUTPUT, PREDICTIONS, TROUBLE
 
 #: texts that several options share
-_ARRIVING = 'Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`.'
+_ARRIVING = (
+    'Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`. '
+    '"kafka://broker/topic?group=g", "redis://host/stream?group=g" and "files:///directory?group=g" go on where the group was.'
+)
 _OUTPUTS = (
     'columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major. None: every '
     "output, "
@@ -44,9 +47,10 @@ OPTIONS = (
         helps={
             "run": "Table to read: file, glob, directory, URL, or odps://PROJECT/tables/T. Repeatable; not needed with "
             "--tables or --output-tables.",
-            "stream": "What to read: a file, or - for lines of stdin.",
+            "stream": "What to read: a file, - for lines of stdin, or kafka://, redis://, files:// (docs/streams.md).",
             "pack": "",
-            "predict": "Table to read: file, glob, directory, URL, odps://PROJECT/tables/T; - for lines of stdin. Repeatable.",
+            "predict": "Table to read: file, glob, directory, URL, odps://PROJECT/tables/T; - for lines of stdin, or kafka://, "
+            "redis://, files:// (docs/streams.md). Repeatable.",
         },
         flags=(
             "--input",

@@ -17,6 +17,7 @@ from akrunner.foreign import ours, redacted
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.paths import PathLike
 from akrunner.io.sinks import format_shown
+from akrunner.io.streams import is_stream
 from akrunner.io.table import TableSource
 from akrunner.launch import files
 from akrunner.launch.interpreters import Interpreter
@@ -29,7 +30,7 @@ from akrunner.planning.tasks import planned_tasks
 from akrunner.planning.text import HIDDEN, neat, value_shown
 from akrunner.prepare.arguments import Arguments
 from akrunner.prepare.job import checked
-from akrunner.running.inputs import lines_source, table_of
+from akrunner.running.inputs import arriving_source, lines_source, table_of
 from akrunner.running.outputs import IN_MEMORY
 from akrunner.schema import Field, Schema
 from akrunner.spec import JobSpec, SplitSpec
@@ -49,7 +50,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
     check_choice("verb", verb, tuple(_MODES))
     if try_rows is not None:
         check_count("try_rows", try_rows, 1)
-        if follow or (isinstance(given.source, str) and given.source == "-"):
+        if follow or (isinstance(given.source, str) and given.source == "-") or (verb == "stream" and is_stream(given.source)):
             raise ConfigError(
                 "try_rows (--dry-run=N): rows that arrive would be taken from the stream; name a file that is there"
             )
@@ -60,7 +61,10 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
     _check_meant(verb, {**vars(given), "model_out": model_out, "follow": follow})
     engine = engine_of(given.engine)
     bad = BadRows.of(given.bad_rows, given.max_bad_rows)
-    source, form, schema = lines_source(table_of(given.source, engine), given.input_format, given.input_schema, follow, bad)
+    lines = table_of(given.source, engine), given.input_format, given.input_schema, follow
+    source, form, schema = (
+        arriving_source(*lines, engine, given.flush_seconds, bad) if verb == "stream" else lines_source(*lines, bad)
+    )
     if model_out is not None:
         with ours(ModelError, f"model_out: cannot open {model_out}"):
             check_target(check_path("model_out", model_out, ModelError), check_flag("overwrite", given.overwrite))

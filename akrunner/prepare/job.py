@@ -149,7 +149,13 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     schema = Schema.from_arrow(table.schema)
     codec.check_units(schema, job.output_schema)
     job = dataclasses.replace(
-        job, script=script, schema=schema, python=interpreter.path, tables=asked, notes=(*job.notes, *read_twice(table))
+        job,
+        script=script,
+        schema=schema,
+        python=interpreter.path,
+        tables=asked,
+        notes=(*job.notes, *read_twice(table)),
+        marked=table.arriving is not None,
     )
     return Prepared(job, table, interpreter), requirements
 

@@ -1,19 +1,24 @@
-"""Which table a job reads, when its argument is no table yet: stdin, a growing file, a table of a PyFlink program."""
+"""Which table a job reads, when its argument is no table yet: stdin, a growing file, a stream of Kafka, Redis or files, a table
+of a PyFlink program."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from akrunner.checks import STDIN, check_flag, check_path, check_stdin, shown
+from akrunner import codec
+from akrunner.checks import STDIN, check_flag, check_path, check_seconds, check_stdin, shown
 from akrunner.engines.base import Engine
 from akrunner.errors import ConfigError, SourceError
-from akrunner.io import formats
+from akrunner.foreign import ours, redacted
+from akrunner.io import formats, streams
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.follow import open_text
 from akrunner.io.table import TableSource
 from akrunner.prepare.arguments import SchemaLike
 from akrunner.prepare.schemas import schema_of
+from akrunner.schema import Schema
+from akrunner.tables.opening import open_source
 
 
 def lines_source(
@@ -27,6 +32,48 @@ def lines_source(
     if check_flag("follow", follow) or (isinstance(source, str) and source == "-"):
         return _open_lines(source, form, schema, follow, bad), None, None
     return source, form, schema
+
+
+def arriving_source(
+    source: Any,
+    form: str | None,
+    schema: SchemaLike | None,
+    follow: bool,
+    engine: Engine,
+    flush_seconds: float,
+    bad: BadRows | None = None,
+) -> tuple[Any, str | None, SchemaLike | None]:
+    """Open the source of a stream job as `lines_source` does, and also if it is a stream's URL (`kafka://`).
+
+    Args: source, form, schema, follow, bad: as for `lines_source`; engine: the job's; flush_seconds: how long a row may wait.
+    Returns: as `lines_source`.
+    """
+    if not streams.is_stream(source):
+        return lines_source(source, form, schema, follow, bad)
+    url = os.fspath(source)
+    shown_url = redacted(url.partition("?")[0])
+    if check_flag("follow", follow):
+        raise ConfigError(f"follow= (--follow) is for a file that grows; {shown_url} is followed without it")
+    if not engine.capabilities.marks:
+        raise ConfigError(
+            f"source: {shown_url} is read by engine='local'; on {engine.name} give a table of your PyFlink program, with Flink's "
+            "own connector"
+        )
+    if bad is not None:
+        raise SourceError(
+            f"bad_rows= (--bad-rows) is for lines of files and stdin, and {shown_url} is a stream of messages: leave it out"
+        )
+    columns = schema_of(schema, "input_schema")
+
+    def file(path: str, columns: Schema | None) -> TableSource:
+        return open_source(path, read_examples=codec.read_examples, input_schema=columns, input_format=form)
+
+    system = streams.system_of(url)
+    if form is not None and not system.has_files:
+        raise SourceError(f"input_format= (--input-format) is for files; {shown_url} says with ?value= what its values are")
+    with ours(SourceError, f"source: cannot read {shown_url}"):
+        check_seconds("flush_seconds", flush_seconds)
+        return system.open(url, columns, flush_seconds, file), None, None
 
 
 def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, follow: bool, bad: BadRows | None) -> TableSource:

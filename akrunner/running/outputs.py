@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from akrunner import codec
 from akrunner.errors import SinkError, SourceError, WriteError
-from akrunner.foreign import ours, underway
-from akrunner.io import formats, systems
+from akrunner.foreign import ours, redacted, underway
+from akrunner.io import formats, streams, systems
 from akrunner.io.bad_rows import BadRows, kept
 from akrunner.io.paths import check_apart, expand
 from akrunner.io.sinks import FirstBatchSink
@@ -33,6 +33,17 @@ def check_stream_output(output: str, overwrite: bool, schema: SchemaLike | None)
     """
     known = schema_of(schema, "output_schema")
     check_output(output, None, overwrite, known.arrow if known is not None else pa.schema([]))
+
+
+def check_stream_url(output: str, schema: SchemaLike | None) -> None:
+    """Check that rows can be written to a stream by its URL (`kafka://`), as far as that is known before the job starts.
+
+    Args: schema: the schema of the rows, None if it is not known yet.
+    Raises: SinkError: the rows cannot be written there; SchemaError: the schema is wrong.
+    """
+    known = schema_of(schema, "output_schema")
+    with ours(SinkError, f"output: cannot write {redacted(output.partition('?')[0])}"):
+        streams.system_of(output).check_output(output, known.arrow if known is not None else None)
 
 
 def check_lines(form: str, schema: SchemaLike | None) -> None:

@@ -28,7 +28,16 @@ from akrunner.checks import (
     check_text,
     shown,
 )
-from akrunner.engines.base import Engine, Observer, RowSink, RowSource, StoppableSource, bad_rows_of
+from akrunner.engines.base import (
+    Engine,
+    MarkedSink,
+    MarkedSource,
+    Observer,
+    RowSink,
+    RowSource,
+    StoppableSource,
+    bad_rows_of,
+)
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
@@ -37,6 +46,7 @@ from akrunner.io.formats import check_format
 from akrunner.io.partitioner import rechunk
 from akrunner.io.paths import check_apart
 from akrunner.io.sinks import MemorySink
+from akrunner.io.streams.arriving import Arriving
 from akrunner.io.table import TableSource
 from akrunner.io.taken import check_defaults
 from akrunner.launch import capacity, environments
@@ -47,7 +57,7 @@ from akrunner.prepare.places import check_directories, directory
 from akrunner.prepare.python import check_requirements, interpreter_for
 from akrunner.prepare.schemas import schema_of
 from akrunner.running.engines import check_observer
-from akrunner.running.inputs import lines_source, table_of
+from akrunner.running.inputs import arriving_source, table_of
 from akrunner.running.outputs import keeping, run_into
 from akrunner.running.result import Result
 from akrunner.schema import Schema
@@ -101,11 +111,14 @@ def run_predict_stream(
             "model"
         )
     bad = BadRows.of(given.bad_rows, given.max_bad_rows)
-    source, form, columns = lines_source(given.source, given.input_format, given.input_schema, follow, bad)
+    source, form, columns = arriving_source(
+        given.source, given.input_format, given.input_schema, follow, engine, given.flush_seconds, bad
+    )
     prepared = Prediction.prepare(replace(given, source=source, input_format=form, input_schema=columns), engine, arriving=True)
     return StreamJob(
         lambda sink, cancel: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, observer, cancel, watched)),
         prepared.plan.result,
+        prepared.table.arriving,
     )
 
 
@@ -241,10 +254,12 @@ def job_for(
     requirements: str | None,
     answer_errors: bool = False,
     notes: Sequence[str] = (),
+    marked: bool = False,
 ) -> JobSpec:
     """Make the job that runs a model: a stream of columns into a module of the bundle.
 
-    Args: answer_errors: whether a worker answers rows for which the model raises with the error, and goes on; notes: warnings.
+    Args: answer_errors: whether a worker answers rows for which the model raises with the error, and goes on; notes: warnings; marked:
+        whether the table is told which of its rows are answered.
     """
     batch_size = given.batch_size
     params = {
@@ -267,6 +282,7 @@ def job_for(
         chunk_bytes=1 << 40,
         python=python,
         overlay=environments.overlay(python, requirements) if requirements is not None else "",
+        marked=marked,
         notes=(*plan.notes, *notes),
         **settings.options,
     )
@@ -320,7 +336,16 @@ class Prediction:
         table = found or read()
         check_bad_rows_apart(table)
         plan = settings.plan(signature, table.schema)
-        job = job_for(opened, plan, given, settings, python, requirements if install else None, notes=read_twice(table))
+        job = job_for(
+            opened,
+            plan,
+            given,
+            settings,
+            python,
+            requirements if install else None,
+            notes=read_twice(table),
+            marked=table.arriving is not None,
+        )
         return cls(opened, plan, job, table, arriving)
 
     def attach(self, engine: Any, observer: Observer | None, restarts: int = 0) -> Any:
@@ -417,6 +442,11 @@ class Pairing:
         _, first, batch = self._waiting[index][0]
         return f"rows {first} to {first + batch.num_rows - 1} of the table"
 
+    @property
+    def arriving(self) -> Arriving | None:
+        """The table's `arriving` (`MarkedSource`)."""
+        return self._source.arriving if isinstance(self._source, MarkedSource) else None
+
     def stop(self) -> None:
         """End a read that another thread is blocked in (`StoppableSource`)."""
         if isinstance(self._source, StoppableSource):
@@ -440,6 +470,14 @@ class Pairing:
         for batch in self._source.batches():
             # rows that have come are not held back until more come
             yield from rechunk([batch], rows, _CHUNK_BYTES)
+
+    def answered(self, task: TaskSpec, number: int) -> None:
+        """Pass on that a worker has answered all chunks before a mark (`MarkedSink`).
+
+        Once all workers have, all results before the mark were written, as no chunk before it is waited for.
+        """
+        if isinstance(self._sink, MarkedSink):
+            self._sink.answered(task, number)
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         """Take a worker's answer (`RowSink`), and write the results that are next in order."""

@@ -385,7 +385,8 @@ def predict_stream(
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
             of arrays, an iterable of rows. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV
-            with `input_format="csv"`.
+            with `input_format="csv"`. "kafka://broker/topic?group=g", "redis://host/stream?group=g" and
+            "files:///directory?group=g" go on where the group was.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].

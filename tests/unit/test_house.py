@@ -83,7 +83,7 @@ MAY: dict[str, set[str]] = {
         "urls",
         "wire",
     },
-    "stream_job": {"engines", "errors", "spec"},
+    "stream_job": {"engines", "errors", "io", "spec"},
     "prepare": {
         "checks",
         "codec",
@@ -98,7 +98,7 @@ MAY: dict[str, set[str]] = {
         "spec",
         "tables",
     },
-    "running": {"checks", "codec", "engines", "errors", "foreign", "io", "model", "prepare", "tables"},
+    "running": {"checks", "codec", "engines", "errors", "foreign", "io", "model", "prepare", "schema", "tables"},
     "api": {
         "checks",
         "codec",
@@ -292,6 +292,8 @@ ONLY_IN = {
     "deltalake": {"io/systems/delta"},
     "pyiceberg": {"io/systems/iceberg"},
     "duckdb": {"io", "alink", "tables"},
+    "confluent_kafka": {"io/streams/kafka"},
+    "redis": {"io/streams/redis"},
     "sqlglot": {"tables"},
     "odps": {"tables/maxcompute"},
     "oss2": {"tables/objects"},

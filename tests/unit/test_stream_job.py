@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
-from akrunner.errors import JobCancelledError, JobError
+from akrunner.errors import ConfigError, JobCancelledError, JobError
 from akrunner.spec import TaskSpec
 from akrunner.stream_job import StreamJob
 from tests.conftest import ENDS
@@ -144,3 +144,113 @@ def test_only_help_was_asked_for_if_that_is_true_of_every_task(asked: tuple[bool
     tasks = [dataclasses.replace(RESULT, only_asked=one) for one in asked]
     with StreamJob(lambda sink, cancel: outcome(*tasks), None) as job:
         assert list(job) == [] and job.only_asked is only
+
+
+class Remembering:
+    """A source of positions. Attributes: log: what was done, in order."""
+
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+
+    def answered(self, task: str, number: int) -> list[Any]:
+        return [number]
+
+    def commit(self, position: Any) -> None:
+        self.log.append(("commit", position))
+
+    def stop(self) -> None:
+        self.log.append("stop")
+
+    def close(self) -> None:
+        self.log.append("close")
+
+
+def remembering() -> tuple[StreamJob, Any]:
+    """Start a job that writes 1, marks 1, writes 2, marks 2."""
+
+    def start(sink: Any, cancel: threading.Event) -> Outcome:
+        for number in (1, 2):
+            sink.write(TASK, batch(number))
+            sink.answered(TASK, number)
+        return outcome(RESULT)
+
+    source: Any = Remembering()
+    return StreamJob(start, SCHEMA, source), source
+
+
+def test_a_position_is_stored_when_the_next_batch_is_asked_for() -> None:
+    job, source = remembering()
+    with job:
+        seen = [(one.column(0).to_pylist(), list(source.log)) for one in job]
+    assert job.remembers and seen == [([1], []), ([2], [("commit", 1)])]
+    assert source.log[:3] == [("commit", 1), ("commit", 2), "close"]
+
+
+def test_no_position_is_stored_of_batches_that_the_caller_did_not_finish() -> None:
+    job, source = remembering()
+    with job:
+        next(job)
+    assert set(source.log) == {"close"}
+
+
+def test_positions_that_are_held_are_stored_at_the_end_or_never() -> None:
+    job, source = remembering()
+    with job:
+        job.hold()
+        assert len(list(job)) == 2 and source.log == []
+        job.release()
+    assert source.log[:3] == [("commit", 1), ("commit", 2), "close"]
+    job, source = remembering()
+    with job:
+        job.hold()
+        list(job)
+    assert set(source.log) == {"close"}
+
+
+def test_an_output_is_flushed_before_a_position_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    job, source = remembering()
+
+    class Sink:
+        rows = 2
+        write_rows = flush = close = None
+
+        def __getattribute__(self, name: str) -> Any:
+            return 2 if name == "rows" else lambda *rows: source.log.append(name)
+
+    class System:
+        def output(self, url: str, schema: pa.Schema) -> Any:
+            return Sink()
+
+    monkeypatch.setattr("akrunner.io.streams.system_of", lambda url: System())
+    with job:
+        assert job.write_to("kafka://b/t") == 2
+    wrote = ["write_rows", "flush", ("commit", 1), "write_rows", "flush", ("commit", 2)]
+    assert source.log[:8] == [*wrote, "close", "flush"]
+
+
+def test_finish_ends_the_source_and_only_one_that_can_be_ended() -> None:
+    job, source = remembering()
+    with job:
+        assert job.finish(60.0) and source.log == ["stop"]
+        assert len(list(job)) == 2
+    with StreamJob(lambda sink, cancel: outcome(RESULT), SCHEMA) as other:
+        assert not other.finish() and not other.remembers
+
+
+def test_a_job_that_does_not_end_in_time_is_ended() -> None:
+    def start(sink: RowSink, cancel: threading.Event) -> Outcome:
+        assert cancel.wait(ENDS)
+        raise JobCancelledError("stopped")
+
+    source: Any = Remembering()
+    with StreamJob(start, SCHEMA, source) as job:
+        job.finish(0.0)
+        assert list(job) == []
+
+
+def test_what_a_job_cannot_be_written_to() -> None:
+    with StreamJob(lambda sink, cancel: outcome(RESULT), None) as job:
+        with pytest.raises(ConfigError, match="iterate over the job"):
+            job.write_to("out.jsonl")
+        with pytest.raises(ConfigError, match="output_schema="):
+            job.write_to("kafka://b/t")

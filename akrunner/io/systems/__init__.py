@@ -44,10 +44,14 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SHORT = re.compile(r"([A-Za-z][A-Za-z0-9]*):(?!//)(.+)")
 #: schemes of systems that keep tables and have no module here, so that no file system of that name is looked for
 _OTHERS = frozenset(
-    "bigquery cassandra clickhouse cockroachdb databricks db2 druid elasticsearch firebird hbase hive impala influxdb kafka "
-    "mariadb mongodb mssql mysql odbc oracle phoenix presto pulsar redis rediss redshift rocketmq sap singlestore snowflake "
+    "bigquery cassandra clickhouse cockroachdb databricks db2 druid elasticsearch firebird hbase hive impala influxdb "
+    "mariadb mongodb mssql mysql odbc oracle phoenix presto pulsar redshift rocketmq sap singlestore snowflake "
     "sqlserver teradata tidb trino vertica".split()
 )
+
+
+#: schemes of streams (`akrunner.io.streams`), which no job that reads a whole table reads
+STREAMS = frozenset({"kafka", "redis", "rediss", "files"})
 
 
 def is_system(given: Any) -> bool:
@@ -158,6 +162,11 @@ def _check_ours(given: Any, kind: type[AkrunnerError], parameter: str, instead: 
         # in the URL of a system in files, the path stands where a server's URL has the database
         slashes = "//" if scheme in ("postgresql", "postgres", "iceberg") else "///"
         raise kind(f"{wrong}: write {scheme}:{slashes}{redacted(short[2])}")
+    if base in STREAMS and not text.startswith("jdbc:"):
+        raise kind(
+            f"{wrong} is a stream, whose rows go on coming: akrunner stream and akrunner predict (akrunner.stream, "
+            "akrunner.predict_stream) read and write it"
+        )
     if base in _OTHERS:
         known = ", ".join(f"{scheme}://" for scheme, module in _MODULES.items() if module not in ("delta", "iceberg"))
         raise kind(f"{wrong}: of databases akrunner opens {known}, no {base}; {instead}")

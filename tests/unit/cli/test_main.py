@@ -84,7 +84,10 @@ def _every(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
         ("replay --debug", "It is an option of akrunner run, akrunner train, akrunner stream, akrunner pai."),
         ("predict --script x", "MODEL stands there without a name: akrunner predict MODEL --input TABLE."),
         ("run --script-args 3", "What stands behind -- is the script's: akrunner run SCRIPT -i TABLE -- --epochs 3."),
-        ("predict --stream", "Rows as they arrive are lines of stdin (--input -), or of a file that grows (--follow)."),
+        (
+            "predict --stream",
+            "Rows as they arrive are lines of stdin (--input -) or of a file that grows (--follow), or come from kafka://, redis:// or files://.",
+        ),
         ("tables ls --projct x", "Did you mean --project?"),
         ("status --num-ps 1", "It is an option of akrunner run, akrunner train, akrunner stream, akrunner pai."),
         ("--num-ps 1 run", "and stands behind the command's name."),

@@ -114,3 +114,29 @@ def test_little_is_imported_before_ctrl_c_is_heard() -> None:
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     assert not {"typing", "json", "inspect"} & set(done.stdout.split())
     assert [name for name in done.stdout.split() if name.startswith("akrunner")] == ["akrunner", "akrunner.__main__"]
+
+
+def test_the_first_signal_may_only_set_a_mark_and_the_command_ends_by_it_all_the_same(watched: None) -> None:
+    marks: list[str] = []
+    with pytest.raises(signals.Terminated), signals.instead(lambda: marks.append("told")):
+        signal.raise_signal(signal.SIGTERM)
+        marks.append("went on")
+    assert marks == ["told", "went on"]
+
+
+def test_a_second_signal_raises(watched: None) -> None:
+    marks: list[str] = []
+    with pytest.raises(signals.Terminated), signals.instead(lambda: marks.append("told")):
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        marks.append("went on")
+    assert marks == ["told"]
+
+
+def test_without_a_signal_nothing_is_called(watched: None) -> None:
+    marks: list[str] = []
+    with signals.instead(lambda: marks.append("told")):
+        pass
+    with pytest.raises(signals.Interrupted):
+        signal.raise_signal(signal.SIGINT)
+    assert marks == []

@@ -180,3 +180,62 @@ def test_a_model_needs_no_schema_for_its_output(folder: Path, monkeypatch: pytes
     screen = Screen(as_json=False, quiet=True, log=False)
     streaming.predict("m.zip", ["in.jsonl"], Output("o.csv", False, False), screen, {"num_workers": 2})
     assert given == [("m.zip", "in.jsonl", {"num_workers": 2})] and (folder / "o.csv").read_text() == '"id"\n'
+
+
+IN = "files:///data/in?group=g"
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "said"),
+    [
+        (IN, Output("o.jsonl", False, False), "this one never ends: add --output-live"),
+        (IN, Output(None, False, True), "^--output-live needs --output"),
+        (IN, Output("redis://h/out", False, True), "^--output-live is for a file"),
+        (IN, Output("redis://h/out", True, False), "^--overwrite is for a file"),
+        (IN, Output("redis://h/out?keyy=id", False, False), "no option 'keyy'"),
+        (IN, Output("files:///o", False, False), "files:// is read"),
+        ("redis://h/s?group=g", Output("redis://h/s", False, False), "is the input"),
+        ("in.jsonl", Output("redis://h/out", True, False), "^--overwrite is for a file"),
+    ],
+)
+def test_an_output_that_does_not_fit_a_stream(source: str, output: Output, said: str, folder: Path) -> None:
+    with pytest.raises(ConfigError, match=said):
+        streaming.check([source], output, dict(WRITES))
+
+
+@pytest.mark.parametrize(
+    ("source", "output"),
+    [
+        (IN, Output(None, False, False)),
+        (IN, Output("o.jsonl", False, True)),
+        (IN + "&idle=5", Output("o.parquet", False, False)),
+        (IN, Output("redis://h/out", False, False)),
+        ("in.jsonl", Output("kafka://b/out?key=id", False, False)),
+    ],
+)
+def test_an_output_that_fits_a_stream(source: str, output: Output, folder: Path) -> None:
+    streaming.check([source], output, dict(WRITES))
+
+
+def test_a_file_that_comes_at_the_end_holds_positions_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored: list[Any] = []
+
+    class Source:
+        def answered(self, task: str, number: int) -> list[Any]:
+            return [number]
+
+        def commit(self, position: Any) -> None:
+            stored.append((position, (folder / "o.jsonl").exists()))
+
+        def close(self) -> None:
+            pass
+
+    def start(sink: Any, cancel: threading.Event) -> Outcome:
+        sink.write(TaskSpec("worker", 0), pa.record_batch([pa.array([1], pa.int64())], SCHEMA))
+        sink.answered(TaskSpec("worker", 0), 7)
+        return Outcome((), STATS, None)
+
+    source: Any = Source()
+    monkeypatch.setattr(akrunner, "stream", lambda script, url, **options: StreamJob(start, SCHEMA, source))
+    run(Output("o.jsonl", False, False), (IN + "&idle=5",))
+    assert stored == [(7, True)]

@@ -25,6 +25,7 @@ class Session:
         self.gone = gone
         self.sent: list[int] = []
         self.marks: list[int] = []
+        self.barriers: list[tuple[int, int]] = []
         self.end: Any = None
         self.given = (0, 0)
         self.process = types.SimpleNamespace(exit=None)
@@ -44,6 +45,11 @@ class Session:
 
     def stream_rows(self, payload: Any, rows: int) -> None:
         self.send_rows(payload, rows)
+
+    def barrier(self, number: int) -> None:
+        if self.gone:
+            raise BrokenPipeError
+        self.barriers.append((number, self.rows_sent))
 
     def end_of_rows(self, total: int, shares: Any, splits: Any = ()) -> None:
         if self.gone:
@@ -151,3 +157,36 @@ def test_rows_that_come_another_way_are_counted() -> None:
     given["worker:0"] = Given(error=OSError("no such file"))
     feeder, _ = fed(Source(0), of=counting)
     assert isinstance(feeder.error, ReadError) and not feeder.in_source
+
+
+class Marked(Source):
+    """Marks its rows behind the second batch, and at their end."""
+
+    @property
+    def arriving(self) -> Any:
+        return self
+
+    def marking(self, tasks: list[str], send: Any) -> None:
+        self.tasks, self.send = tasks, send
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for number, one in enumerate(super().batches()):
+            if number == 2:
+                self.send(1)
+            yield one
+        self.send(2)
+
+
+def test_marks_come_behind_the_rows_that_were_sent_before() -> None:
+    source = Marked(40)
+    feeder, (chief, worker, server) = fed(source, of=StreamFeeder, mode="stream", marked=True)
+    assert feeder.finished and source.tasks == ["chief:0", "worker:0"]
+    assert [number for number, _ in chief.barriers] == [number for number, _ in worker.barriers] == [1, 2]
+    assert chief.barriers[0][1] + worker.barriers[0][1] == 20 and chief.barriers[1][1] + worker.barriers[1][1] == 40
+    assert server.barriers == []
+
+
+def test_a_worker_that_is_gone_gets_no_mark() -> None:
+    feeder, (chief, worker, _) = fed(Marked(40), gone=["worker:0"], of=StreamFeeder, mode="stream", marked=True)
+    assert feeder.finished and [number for number, _ in chief.barriers] == [1, 2] and worker.barriers == []
+    assert feeder.rows_dropped == 40 - chief.rows_sent

@@ -82,6 +82,23 @@ class Host:
         return self.take(EventKind.OUTPUT, {}, frames.Frame(frames.COLUMNS, rows, payload))
 
 
+class MarkedSink(Sink):
+    def __init__(self) -> None:
+        super().__init__()
+        self.marks: list[Any] = []
+
+    def answered(self, task: TaskSpec, number: int) -> None:
+        self.marks.append((task.name, number, len(self.rows)))
+
+
+def test_a_mark_comes_to_a_sink_that_takes_it_behind_the_rows_before() -> None:
+    sink = MarkedSink()
+    host = Host(sink)
+    host.written(a=[1, 2])
+    assert host.take(EventKind.ANSWERED, {"number": 4}) is None and sink.marks == [(CHIEF.name, 4, 2)]
+    assert Host(Sink()).take(EventKind.ANSWERED, {"number": 4}) is None
+
+
 def test_every_kind_of_message_is_handled() -> None:
     assert set(receiving._TAKE) == set(EventKind)
 

@@ -230,7 +230,7 @@ def test_frames_of_a_task_become_events(talk: Talk, monkeypatch: pytest.MonkeyPa
         ([frames.OPENED, frames.READY, frames.ENTERED, frames.CLOSED, frames.CLOSED], "it said closed after closed"),
         ([frames.OPENED, frames.READY, frames.ENTERED, frames.CLOSED, frames.LEFT, frames.LEFT], "it said left after closed"),
         ([frames.HELLO], "a worker process does not send hello"),
-        ([frames.ANSWERED], "a worker process does not send answered"),
+        ([frames.ANSWERED], "it said answered before entered"),
         ([frames.LOOK_TABLE], "it said look table, and the job has no tables"),
         ([frames.START], "a start frame does not go this way"),
     ],

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import AkrunnerError, ConfigError, SchemaError, SourceError
-from akrunner.running.inputs import lines_source, table_of
+from akrunner.running.inputs import arriving_source, lines_source, table_of
 from akrunner.spec import Capabilities
 
 
@@ -91,3 +91,27 @@ def test_a_file_that_cannot_be_followed_is_not_left_open(text: str, schema: str 
     with pytest.raises(AkrunnerError):
         lines_source(str(tmp_path / "t.csv"), None, schema, True)
     assert str(tmp_path / "t.csv") not in [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+
+
+def engine(marks: bool) -> Any:
+    return types.SimpleNamespace(name="flink", capabilities=Capabilities(marks=marks))
+
+
+def test_a_stream_is_opened_by_its_url(tmp_path: Path) -> None:
+    source, form, schema = arriving_source(f"files://{tmp_path}?group=g", "csv", "a bigint", False, engine(True), 0.02)
+    assert (form, schema) == (None, None) and source.arriving is not None
+    assert source.schema == pa.schema([("a", pa.int64())])
+    assert arriving_source("t.csv", "csv", "a bigint", False, engine(False), 0.02) == ("t.csv", "csv", "a bigint")
+
+
+@pytest.mark.parametrize(
+    ("form", "follow", "marks", "words"),
+    [
+        (None, True, True, "follow=.*without it"),
+        (None, False, False, "read by engine='local'; on flink"),
+        ("csv", False, True, "input_format=.*value="),
+    ],
+)
+def test_what_a_stream_does_not_take(form: str | None, follow: bool, marks: bool, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        arriving_source("kafka://b/t?group=g", form, "a bigint", follow, engine(marks), 0.02)

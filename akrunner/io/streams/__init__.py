@@ -1,0 +1,49 @@
+"""Systems that keep streams of rows behind a URL. Each has a module, which is found by the URL's scheme and imported when a job
+names one.
+
+::
+
+    kafka://broker:9092/topic?group=g      -> kafka
+    redis://host:6379/stream?group=g       -> redis
+    files:///data/incoming?group=g         -> files
+
+`base` says what such a system is, `arriving` when what was made of the rows is safe, so that their position may be stored.
+
+To add one, write a module with a `StreamSystem` called SYSTEM, and add a row to `_MODULES`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from akrunner.io.streams.base import StreamSink, StreamSystem
+
+__all__ = ["StreamSink", "StreamSystem", "is_stream", "system_of"]
+
+#: scheme of a URL -> the module that has its SYSTEM
+_MODULES: Mapping[str, str] = {"kafka": "kafka", "redis": "redis", "rediss": "redis", "files": "files"}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def is_stream(given: Any) -> bool:
+    """Whether it is the URL of a stream in one of these systems."""
+    return isinstance(given, (str, os.PathLike)) and _scheme(os.fspath(given)) in _MODULES
+
+
+def system_of(url: str) -> StreamSystem:
+    """Return the system that reads and writes a URL; nothing is opened.
+
+    Args:
+        url: a URL for which `is_stream` is true.
+    """
+    system: StreamSystem = importlib.import_module(f"akrunner.io.streams.{_MODULES[_scheme(url)]}").SYSTEM
+    return system
+
+
+def _scheme(given: Any) -> str:
+    found = _SCHEME.match(given) if isinstance(given, str) else None
+    return found[1].lower() if found is not None else ""

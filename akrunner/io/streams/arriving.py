@@ -1,0 +1,183 @@
+"""Rows that arrive in a stream, and when their position may be stored: once what was made of them is safe.
+
+::
+
+    feeder      take -> rows -> tasks
+                mark: every task gets a BARRIER frame behind these rows          number -> position
+    receiver    a task's ANSWERED frame: what it wrote for the rows before is here, in order
+    consumer    has written, and flushed, all of that -> commit(position)
+
+A crash in between loses nothing: the rows behind the last stored position come again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from akrunner.errors import ReadError
+from akrunner.io.streams.base import START_SECONDS, Away, StreamSource
+
+#: seconds from mark to mark while rows come; if none come, rows are marked at once
+_MARK_SECONDS = 1.0
+#: seconds that one call of `take` may wait, so that a stop is noticed
+_TAKE_SECONDS = 0.25
+#: seconds between two tries to reach a server
+_AGAIN_SECONDS = 0.5
+
+
+class Arriving:
+    """The rows of a stream while a job reads them.
+
+    Args:
+        source: the stream.
+        wait: seconds for which a server that goes away is waited for.
+        idle: the stream ends once no row has come for so many seconds; None: it never ends.
+    """
+
+    def __init__(self, source: StreamSource, wait: float, idle: float | None = None) -> None:
+        self._source = source
+        self._wait = wait
+        self._idle = idle
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        self._number = 0
+        #: the number of each mark, its position, and the tasks that have not answered it
+        self._marks: deque[tuple[int, Any, set[str]]] = deque()
+        self._tasks: frozenset[str] = frozenset()
+        self._send: Callable[[int], None] | None = None
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return self._source.name
+
+    def stop(self) -> None:
+        """Let the rows end, as if the stream had ended; any thread may call it."""
+        self._stopped.set()
+
+    # -- the feeder
+
+    def marking(self, tasks: Sequence[str], send: Callable[[int], None]) -> None:
+        """Begin to mark positions.
+
+        Args:
+            tasks: the names of the tasks that get rows.
+            send: sends every task a mark's number, behind the rows that it was sent.
+        """
+        self._tasks, self._send = frozenset(tasks), send
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as they come.
+
+        Whoever asks for the next batch must have sent the one before to the tasks.
+
+        Raises:
+            ReadError: the server was away for too long.
+            AkrunnerError: a row cannot be read.
+        """
+        self._reached(self._source.connect)
+        marked = came = time.monotonic()
+        while not self._stopped.is_set():
+            batch = self._reached(lambda: self._source.take(_TAKE_SECONDS))
+            now = time.monotonic()
+            if batch is not None:
+                yield batch
+            if batch is not None or not self._source.ready:
+                came = now = time.monotonic()
+            if batch is None or now - marked >= _MARK_SECONDS:
+                self._mark()
+                marked = now
+            if batch is None and self._idle is not None and now - came >= self._idle:
+                break
+        self._mark()
+
+    def _mark(self) -> None:
+        position = self._source.position()
+        if position is None or self._send is None:
+            return
+        with self._lock:
+            self._number += 1
+            number = self._number
+            self._marks.append((number, position, set(self._tasks)))
+        self._send(number)
+
+    def _reached(self, call: Callable[[], Any], at_end: float = 0.0) -> Any:
+        """Return what a call returns, once the server can be reached; None if the stream was stopped meanwhile.
+
+        Args:
+            call: the call.
+            at_end: seconds that the server is waited for even if the stream was stopped.
+        Raises:
+            ReadError: it was away for too long.
+        """
+        since: float | None = None
+        while True:
+            try:
+                found = call()
+            except Away as e:
+                now = time.monotonic()
+                if since is None:
+                    since = now
+                    warnings.warn(f"source: {e}; it is waited for, {self._wait:g} s at most", RuntimeWarning, stacklevel=2)
+                if now - since >= self._wait:
+                    raise ReadError(
+                        f"source: {e}, and was not back within {self._wait:g} s (?wait= says how long it is waited for)"
+                    ) from None
+                if self._stopped.wait(min(_AGAIN_SECONDS, self._wait)) and now - since >= at_end:
+                    return None
+                time.sleep(_TAKE_SECONDS if self._stopped.is_set() else 0)
+                continue
+            if since is not None:
+                away = time.monotonic() - since
+                warnings.warn(f"source: {self.name} is back after {away:.0f} s", RuntimeWarning, stacklevel=2)
+            return found
+
+    # -- the receiver and the consumer
+
+    def answered(self, task: str, number: int) -> list[Any]:
+        """Note that a task has answered all rows before a mark.
+
+        Returns:
+            the positions before which all rows are answered now, in order.
+        """
+        ready: list[Any] = []
+        with self._lock:
+            for other, _, waiting in self._marks:
+                if other <= number:
+                    waiting.discard(task)
+            while self._marks and not self._marks[0][2]:
+                ready.append(self._marks.popleft()[1])
+        return ready
+
+    def commit(self, position: Any) -> None:
+        """Store a position: what was made of the rows before it is safe.
+
+        Raises:
+            ReadError: the server was away for too long.
+            AkrunnerError: the position cannot be stored.
+        """
+
+        def stored() -> bool:
+            self._source.commit(position)
+            return True
+
+        if not self._reached(stored, START_SECONDS):
+            warnings.warn(
+                f"source: {self.name}: what was read last could not be stored, and comes again next time",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def close(self) -> None:
+        """Leave the stream, after the job has ended."""
+        if not self._closed:
+            self._closed = True
+            self._source.close()

@@ -1,0 +1,307 @@
+"""The port of a system that keeps streams: what each system's module has, and what all of them share."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import urllib.parse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from akrunner.checks import shown
+from akrunner.errors import AkrunnerError, ConfigError, SourceError
+from akrunner.foreign import ours, redacted
+from akrunner.io.systems.base import Url
+from akrunner.io.table import TableSource
+from akrunner.schema import Schema
+
+#: seconds that a server that goes away in the middle is waited for
+WAIT_SECONDS = 300.0
+#: seconds in which a server must answer before a job starts
+START_SECONDS = 5.0
+#: the most rows that are taken at once
+TAKEN_ROWS = 8192
+
+
+class Away(Exception):
+    """The server of a stream cannot be reached now. It may come back."""
+
+
+class StreamSource(Protocol):
+    """The rows of one stream, as they arrive, and the positions behind them.
+
+    One thread calls `connect`, `take` and `position`. Another calls `commit`, and `close` after the first has ended.
+
+    Attributes:
+        schema: the schema of the rows.
+        name: the stream's name in errors and warnings, without secrets.
+        ready: whether rows that are there would have come by now. (A group of consumers is formed within some seconds.)
+    """
+
+    schema: pa.Schema
+    name: str
+
+    @property
+    def ready(self) -> bool: ...
+
+    def connect(self) -> None:
+        """Begin behind the position that was stored last.
+
+        Raises:
+            Away: the server cannot be reached.
+            AkrunnerError: the stream cannot be read.
+        """
+        ...
+
+    def take(self, seconds: float) -> pa.RecordBatch | None:
+        """Return rows that have come, at most about `TAKEN_ROWS`; None if none come within `seconds`.
+
+        Raises:
+            Away: the server cannot be reached.
+            AkrunnerError: a row cannot be read.
+        """
+        ...
+
+    def position(self) -> Any:
+        """Return the position behind all rows that `take` has returned; None if it is that of the call before."""
+        ...
+
+    def commit(self, position: Any) -> None:
+        """Store a position, so that the rows before it do not come again. Every position comes here, in order.
+
+        Raises:
+            Away: the server cannot be reached.
+            AkrunnerError: the position cannot be stored.
+        """
+        ...
+
+    def close(self) -> None:
+        """Leave the stream. Nothing is called afterwards; `connect` may never have been called."""
+        ...
+
+
+class StreamSink(Protocol):
+    """Takes rows for one stream.
+
+    Attributes:
+        path: the stream's URL, without secrets.
+        rows: how many rows it was given.
+    """
+
+    path: str
+    rows: int
+
+    def write_rows(self, batch: pa.RecordBatch) -> None:
+        """Send rows. They may still be under way when it returns; their number and bytes are bounded.
+
+        Raises:
+            WriteError: the system does not take them, or is away for longer than `wait=` allows.
+        """
+        ...
+
+    def flush(self) -> None:
+        """Return once the system has all rows.
+
+        Raises:
+            WriteError: as `write_rows`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Leave the stream. Rows that were not flushed may be lost."""
+        ...
+
+
+class StreamSystem(Protocol):
+    """One kind of system that keeps streams.
+
+    Attributes:
+        has_files: whether its rows are in files, which have a format.
+    """
+
+    has_files: bool
+
+    def open(self, url: str, schema: Schema | None, flush_seconds: float, open_file: OpenFile) -> TableSource:
+        """Return a stream as a table that never ends, with its `arriving`.
+
+        Args:
+            url: the URL.
+            schema: the columns, None: the user has given none.
+            flush_seconds: how long a row may wait for more rows.
+            open_file: opens one file as a table.
+        Raises:
+            ConfigError: the URL is wrong, or the server does not answer within `START_SECONDS`.
+        """
+        ...
+
+    def check_output(self, url: str, schema: pa.Schema | None) -> None:
+        """Check that rows can be written to a stream, as `output` does, and write nothing.
+
+        Args:
+            url: the URL.
+            schema: the schema of the rows; None if it is not known yet.
+        Raises:
+            SinkError: they cannot.
+        """
+        ...
+
+    def output(self, url: str, schema: pa.Schema) -> StreamSink:
+        """Return a sink that writes rows to the stream.
+
+        Raises:
+            SinkError: the URL is wrong, the server does not answer within `START_SECONDS`, or such rows cannot be written.
+        """
+        ...
+
+
+#: opens a file as a table: (path, schema or None) -> the table
+OpenFile = Callable[[str, Schema | None], TableSource]
+
+
+def client(name: str, extra: str) -> Any:
+    """Return a system's client library.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as e:
+        raise ConfigError(
+            f"{extra}:// is read and written by {name.replace('_', '-')}, which is missing ({e}): pip install "
+            f"'akrunner[{extra}]'"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Place:
+    """A stream's URL, taken apart.
+
+    Attributes:
+        url: the URL and its options.
+        hosts: what stands between `://` and the path.
+        path: the path, without its first `/`.
+        kind: the error of this URL's parameter.
+        parameter: "source" or "output".
+    """
+
+    url: Url
+    hosts: str
+    path: str
+    kind: type[AkrunnerError]
+    parameter: str
+
+    @classmethod
+    def of(cls, text: str, options: Sequence[str], kind: type[AkrunnerError], parameter: str) -> Place:
+        """Take a URL apart.
+
+        Args:
+            text: the URL.
+            options: the names of its options.
+            kind: the error to raise.
+            parameter: the parameter that has the URL.
+        Raises:
+            AkrunnerError: of the class `kind`: an option is unknown, or there twice.
+        """
+        try:
+            url = Url.parse(text)
+            url.check(options)
+        except ConfigError as e:
+            raise kind(f"{parameter}: {e}") from None
+        rest = url.base.partition("://")[2]
+        hosts, _, path = rest.partition("/")
+        return cls(url, hosts, urllib.parse.unquote(path), kind, parameter)
+
+    @property
+    def name(self) -> str:
+        """The URL without secrets and without options."""
+        return redacted(self.url.base)
+
+    def wrong(self, what: str) -> AkrunnerError:
+        """Return the error for this URL. Args: what: what is wrong, and what to write."""
+        return self.kind(f"{self.parameter}: {self.name}: {what}")
+
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        """Return an option that has one of some values, the first if it is left out."""
+        given = self.url.options.get(name, choices[0])
+        if given not in choices:
+            raise self.wrong(f"{name}={shown(given)}: give {' or '.join(choices)}")
+        return given
+
+    def seconds(self, name: str, default: float | None) -> float | None:
+        """Return an option that is a number of seconds."""
+        text = self.url.options.get(name)
+        if text is None:
+            return default
+        try:
+            found = float(text)
+        except ValueError:
+            found = -1.0
+        if not 0 < found < 1e9:
+            raise self.wrong(f"{name}={shown(text)}: give seconds, more than 0")
+        return found
+
+    @property
+    def wait(self) -> float:
+        """How many seconds a server that goes away in the middle is waited for."""
+        return self.seconds("wait", WAIT_SECONDS) or WAIT_SECONDS
+
+    def group(self) -> str:
+        """Return the group, under whose name positions are stored."""
+        group = self.url.options.get("group", "")
+        if not group:
+            raise self.wrong("give ?group=NAME, the name under which is remembered what was read")
+        return group
+
+    def chosen(self, name: str, choices: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+        """Return what an option chooses of some columns, with their types. Args: name: the option, a list with commas."""
+        text = self.url.options.get(name, "")
+        names = [one for one in text.split(",") if one]
+        for one in names:
+            if one not in choices:
+                raise self.wrong(f"{name}={shown(text)}: there are {', '.join(choices)}")
+        return {one: choices[one] for one in names}
+
+    def settings(self, variable: str) -> dict[str, str]:
+        """Return the settings in the file that `config=` names, or else an environment variable: a NAME=VALUE on each line.
+
+        Raises:
+            AkrunnerError: the file cannot be read, or a line is no setting. The error shows no value.
+        """
+        path = self.url.options.get("config") or os.environ.get(variable)
+        if path is None:
+            return {}
+        with ours(self.kind, f"{self.parameter}: {self.name}: config={path}"):
+            with open(os.path.expanduser(path), encoding="utf-8") as f:
+                lines = f.read().splitlines()
+        found: dict[str, str] = {}
+        for number, line in enumerate(lines, 1):
+            if not line.strip() or line.lstrip().startswith(("#", "!")):
+                continue
+            name, equals, value = line.partition("=")
+            if not equals or not name.strip():
+                raise self.wrong(f"config={path}: line {number} is no NAME=VALUE")
+            found[name.strip()] = value.strip()
+        return found
+
+
+def with_meta(schema: Schema | None, meta: Mapping[str, pa.DataType], place: Place) -> tuple[pa.Schema, pa.Schema]:
+    """Return (the columns of the values, all columns) of a stream's rows.
+
+    Columns of `meta` that the schema names have the schema's place and type; the others come last, in their own type.
+
+    Raises:
+        SourceError: there is no schema.
+    """
+    if schema is None:
+        raise SourceError(
+            f'source: {place.name}: its values do not say their columns; give input_schema= (--input-schema "id bigint, x '
+            'double")'
+        )
+    named = schema.arrow
+    values = pa.schema([field for field in named if field.name not in meta])
+    more = [pa.field(name, kind) for name, kind in meta.items() if name not in named.names]
+    return values, pa.schema([*named, *more])

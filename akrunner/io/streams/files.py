@@ -1,0 +1,211 @@
+"""Files that arrive in a directory.
+
+::
+
+    files:///data/incoming?group=g      each file once, in the order in which they came
+
+Which files were read is remembered in the directory itself, in `.akrunner-read-GROUP`, or in the file that `memory=` names.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from akrunner.errors import AkrunnerError, SinkError, SourceError
+from akrunner.foreign import ours
+from akrunner.io.partitioner import rechunk
+from akrunner.io.streams.arriving import Arriving
+from akrunner.io.streams.base import TAKEN_ROWS, Away, OpenFile, Place, StreamSink
+from akrunner.io.table import TableSource
+from akrunner.schema import Schema
+
+_IN = ("group", "pattern", "memory", "idle", "wait")
+_ROW_BYTES = 4 << 20
+#: seconds between two looks at the directory. A file is complete when it is the same in two of them
+_LOOK_SECONDS = 1.0
+#: endings of names that programs give to files that they still write
+_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".swp", "~")
+
+
+class _Files:
+    """Directories as a `StreamSystem`."""
+
+    has_files = True
+
+    def open(self, url: str, schema: Schema | None, flush_seconds: float, open_file: OpenFile) -> TableSource:
+        place = Place.of(url, _IN, SourceError, "source")
+        if place.hosts:
+            raise place.wrong("write files:///absolute/path?group=NAME, with three slashes")
+        folder = "/" + place.path
+        if not os.path.isdir(folder):
+            raise place.wrong("there is no such directory")
+        group = place.group()
+        if "/" in group:
+            raise place.wrong(f"group={group}: the name must not contain a /")
+        memory = os.path.expanduser(place.url.options.get("memory") or os.path.join(folder, f".akrunner-read-{group}"))
+        source = _Arrived(place, folder, place.url.options.get("pattern", "*"), memory, schema, open_file)
+        arriving = Arriving(source, place.wait, place.seconds("idle", None))
+        return TableSource(source.schema, arriving.batches, place.name, stop=arriving.stop, arriving=arriving)
+
+    def check_output(self, url: str, schema: pa.Schema | None) -> None:
+        raise self._not_written(url)
+
+    def output(self, url: str, schema: pa.Schema) -> StreamSink:
+        raise self._not_written(url)
+
+    def _not_written(self, url: str) -> AkrunnerError:
+        return Place.of(url, _IN, SinkError, "output").wrong(
+            "files:// is read; write to a file as it grows (--output FILE --output-live)"
+        )
+
+
+SYSTEM = _Files()
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file as it was in one look.
+
+    Attributes:
+        arrived: when it was written last, in ns.
+        name: its name.
+        size: its bytes.
+    """
+
+    arrived: int
+    name: str
+    size: int
+
+
+class _Arrived:
+    """The rows of the files of a directory as a `StreamSource`."""
+
+    ready = True
+
+    def __init__(
+        self, place: Place, folder: str, pattern: str, memory: str, schema: Schema | None, open_file: OpenFile
+    ) -> None:
+        self._place = place
+        self.name = place.name
+        self._folder = folder
+        self._pattern = pattern
+        self._memory = memory
+        self._open_file = open_file
+        self._given = schema
+        self._read: set[str] = set()
+        self._before: set[_File] = set()
+        self._looked = 0.0
+        self._waiting: list[_File] = []
+        self._rows: Iterator[pa.RecordBatch] | None = None
+        self._now: _File | None = None
+        self._done: list[str] = []
+        self._recall()
+        self.schema = self._schema(schema)
+
+    def _schema(self, schema: Schema | None) -> pa.Schema:
+        if schema is not None:
+            return schema.arrow
+        there = self._look()
+        if not there:
+            raise SourceError(
+                f"source: {self.name} has no new file yet, whose columns could be taken: give input_schema= (--input-schema)"
+            )
+        return self._open_file(os.path.join(self._folder, there[0].name), None).schema
+
+    def _recall(self) -> None:
+        """Learn which files were read. Raises: SourceError: that cannot be read, or cannot be written later."""
+        with ours(SourceError, f"source: {self.name}: cannot use {self._memory}, which remembers what was read (?memory=FILE)"):
+            if os.path.exists(self._memory):
+                with open(self._memory, encoding="utf-8") as f:
+                    # a line that a crash has cut off has no quote at its end
+                    self._read = {json.loads(line) for line in f if line.startswith('"') and line.endswith('"\n')}
+            folder = os.path.dirname(os.path.abspath(self._memory))
+            if not os.access(self._memory if os.path.exists(self._memory) else folder, os.W_OK):
+                raise SourceError(
+                    f"source: {self.name}: {self._memory}, which remembers what was read, may not be written; name another "
+                    "file: ?memory=FILE"
+                )
+
+    def connect(self) -> None:
+        self._recall()
+
+    def _look(self) -> list[_File]:
+        """Return the files that were not read yet, the oldest first, whether complete or not."""
+        found = []
+        for entry in os.scandir(self._folder):
+            name = entry.name
+            if name.startswith((".", "_")) or name.endswith(_UNFINISHED) or name in self._read:
+                continue
+            if not fnmatch.fnmatchcase(name, self._pattern) or os.path.abspath(entry.path) == os.path.abspath(self._memory):
+                continue
+            try:
+                if entry.is_file():
+                    state = entry.stat()
+                    found.append(_File(state.st_mtime_ns, name, state.st_size))
+            except FileNotFoundError:
+                continue  # it was moved away between the look and the question
+        return sorted(found, key=lambda one: (one.arrived, one.name))
+
+    def take(self, seconds: float) -> pa.RecordBatch | None:
+        if self._rows is None and not self._next(seconds):
+            return None
+        assert self._rows is not None and self._now is not None
+        batch = next(self._rows, None)
+        if batch is not None:
+            return batch
+        self._done.append(self._now.name)
+        self._rows = self._now = None
+        return None
+
+    def _next(self, seconds: float) -> bool:
+        """Open the next file. Returns: whether there is one."""
+        if not self._waiting:
+            wait = self._looked + _LOOK_SECONDS - time.monotonic()
+            if wait > 0:
+                time.sleep(min(wait, seconds))
+                if wait > seconds:
+                    return False
+            try:
+                found = self._look()
+            except OSError as e:
+                raise Away(f"{self.name} cannot be looked at ({e.strerror})") from None
+            self._looked = time.monotonic()
+            self._waiting = [one for one in found if one in self._before]
+            self._before = set(found)
+        if not self._waiting:
+            return False
+        self._now = self._waiting.pop(0)
+        # a file that is being read is not new in the next look
+        self._read.add(self._now.name)
+        table = self._open_file(os.path.join(self._folder, self._now.name), self._given or Schema.from_arrow(self.schema))
+        if not table.schema.equals(self.schema):
+            raise SourceError(
+                f"source: {os.path.join(self._folder, self._now.name)} has other columns ({table.schema}) than the files before"
+            )
+        self._rows = rechunk(table.batches(), TAKEN_ROWS, _ROW_BYTES)
+        return True
+
+    def position(self) -> Any:
+        done, self._done = self._done, []
+        return done or None
+
+    def commit(self, position: Any) -> None:
+        lines = "".join(json.dumps(name) + "\n" for name in position)
+        with ours(SourceError, f"source: {self.name}: cannot remember in {self._memory} what was read"):
+            with open(self._memory, "a+b") as f:
+                f.seek(max(0, f.seek(0, os.SEEK_END) - 1))
+                # the line that a crash has cut off ends here
+                f.write((b"\n" if f.read(1) not in (b"", b"\n") else b"") + lines.encode())
+                f.flush()
+                os.fsync(f.fileno())
+
+    def close(self) -> None:
+        self._rows = None

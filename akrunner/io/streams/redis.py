@@ -1,0 +1,374 @@
+"""Streams of Redis.
+
+::
+
+    redis://host:6379/stream?group=g      entries -> rows; what a group has acknowledged is the position
+    redis://host:6379/stream              rows -> entries
+
+An entry's fields are the columns, as text; with `value=json` one field, `value`, has a JSON object. A password is in the
+environment (REDISCLI_AUTH), as for redis-cli, or in the file that `config=` names.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
+from akrunner.io.casts import asked
+from akrunner.io.streams.arriving import Arriving
+from akrunner.io.streams.base import START_SECONDS, TAKEN_ROWS, Away, OpenFile, Place, StreamSink, client, with_meta
+from akrunner.io.streams.values import JsonValues, check_json, columns_of_json
+from akrunner.io.table import TableSource
+from akrunner.schema import Schema, is_list
+
+_VARIABLE = "REDIS_CONFIG"
+_IN = ("group", "consumer", "value", "with", "start", "idle", "wait", "db", "config")
+_OUT = ("value", "maxlen", "wait", "db", "config")
+#: what an entry has beside its fields
+_META: dict[str, pa.DataType] = {"entry": pa.string()}
+#: settings of a file that `config=` names
+_SETTINGS = ("username", "password", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+_PORT = 6379
+_AGAIN_SECONDS = 0.5
+#: the field that has the JSON object
+_VALUE = b"value"
+
+
+class _Redis:
+    """Redis as a `StreamSystem`."""
+
+    has_files = False
+
+    def open(self, url: str, schema: Schema | None, flush_seconds: float, open_file: OpenFile) -> TableSource:
+        place = _place(url, _IN, SourceError, "source")
+        meta = place.chosen("with", _META)
+        values, columns = with_meta(schema, meta, place)
+        source = _Entries(place, columns, values, meta)
+        arriving = Arriving(source, place.wait, place.seconds("idle", None))
+        source.check()
+        return TableSource(columns, arriving.batches, place.name, stop=arriving.stop, arriving=arriving)
+
+    def check_output(self, url: str, schema: pa.Schema | None) -> None:
+        place = _place(url, _OUT, SinkError, "output")
+        place.settings(_VARIABLE)
+        if schema is not None:
+            _check_columns(place, schema)
+
+    def output(self, url: str, schema: pa.Schema) -> StreamSink:
+        return _Output(_place(url, _OUT, SinkError, "output"), schema)
+
+
+SYSTEM = _Redis()
+
+
+def _place(url: str, options: Sequence[str], kind: type[AkrunnerError], parameter: str) -> Place:
+    place = Place.of(url, options, kind, parameter)
+    if "@" in place.hosts and ":" in place.hosts.rpartition("@")[0]:
+        raise place.wrong(
+            "passwords do not go into the URL: REDISCLI_AUTH has one, or a file of settings, config=FILE (username=, password=)"
+        )
+    if not place.hosts or not place.path or "," in place.hosts:
+        raise place.wrong("write redis://host[:port]/stream (rediss:// with TLS)")
+    return place
+
+
+class _Client:
+    """A connection to Redis, and what its errors mean."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.name = place.name
+        self._redis = client("redis", "redis")
+        user, _, host = place.hosts.rpartition("@")
+        settings = place.settings(_VARIABLE)
+        odd = next((name for name in settings if name not in _SETTINGS), None)
+        if odd is not None:
+            raise place.wrong(f"its settings have {odd!r}; there are {', '.join(_SETTINGS)}")
+        settings.setdefault("password", os.environ.get("REDISCLI_AUTH", ""))
+        if user:
+            settings["username"] = user
+        self._key = place.path.encode()
+        name, port = _host(host, place)
+        secure = place.url.base.lower().startswith("rediss:")
+        self._connection = self._redis.Redis(
+            host=name,
+            port=port,
+            db=_whole(place, "db", 0),
+            ssl=secure,
+            socket_connect_timeout=START_SECONDS,
+            # longer than any XREADGROUP blocks
+            socket_timeout=2 * START_SECONDS,
+            **{key: value for key, value in settings.items() if value and (secure or not key.startswith("ssl"))},
+        )
+
+    def checked(self) -> None:
+        """Check that the server answers. Raises: AkrunnerError: it does not, or refuses the login."""
+        errors = self._redis.exceptions
+        try:
+            self._connection.ping()
+        except errors.AuthenticationError as e:
+            raise self._place.wrong(f"Redis refuses the login ({e}); REDISCLI_AUTH or config= has the password") from None
+        except (errors.ConnectionError, errors.TimeoutError) as e:
+            raise self._place.wrong(f"no Redis answers at {self._place.hosts} ({e})") from None
+        except errors.ResponseError as e:
+            raise self._place.wrong(f"{e}") from None
+
+    def called(self, *words: Any) -> Any:
+        """Return what a command returns.
+
+        Raises:
+            Away: the server cannot be reached, or cannot answer yet.
+            AkrunnerError: it refuses the command.
+        """
+        errors = self._redis.exceptions
+        try:
+            return self._connection.execute_command(*words)
+        except (errors.ConnectionError, errors.TimeoutError) as e:
+            if isinstance(e, errors.AuthenticationError):
+                raise self._place.wrong(f"Redis refuses the login ({e})") from None
+            raise Away(f"{self.name} is away ({e})") from None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+def _host(host: str, place: Place) -> tuple[str, int]:
+    name, colon, port = host.rpartition(":")
+    if not colon or host.endswith("]"):
+        return host.strip("[]"), _PORT
+    if not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise place.wrong(f"{port!r} is no port")
+    return name.strip("[]"), int(port)
+
+
+def _whole(place: Place, name: str, default: int) -> int:
+    text = place.url.options.get(name, str(default))
+    if not text.isdecimal():
+        raise place.wrong(f"{name}={text}: give a whole number")
+    return int(text)
+
+
+class _Entries(_Client):
+    """The entries of a stream as a `StreamSource`."""
+
+    ready = True
+
+    def __init__(self, place: Place, columns: pa.Schema, values: pa.Schema, meta: Mapping[str, pa.DataType]) -> None:
+        super().__init__(place)
+        self.schema = columns
+        self._values = values
+        self._meta = meta
+        self._json = place.choice("value", ("fields", "json")) == "json"
+        self._group = place.group().encode()
+        self._consumer = place.url.options.get("consumer", "akrunner").encode()
+        self._start = b"0" if place.choice("start", ("earliest", "latest")) == "earliest" else b"$"
+        #: where the entries are that this consumer was given before and never acknowledged; None: all have come
+        self._again: bytes | None = b"0"
+        self._last = b"0"
+        self._taken: list[bytes] = []
+
+    def check(self) -> None:
+        """Check that the stream can be read. Raises: SourceError: it cannot."""
+        self.checked()
+        kind = self._connection.type(self._key).decode()
+        if kind not in ("none", "stream"):
+            self._connection.close()
+            raise self._place.wrong(f"{self._place.path!r} is a {kind}, not a stream")
+        if kind == "none":
+            # a stream is there from its first entry on, so that this need not be a mistake
+            warnings.warn(
+                f"source: {self.name}: there is no stream {self._place.path!r} yet; its first entry is waited for",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def connect(self) -> None:
+        try:
+            self.called("XGROUP", "CREATE", self._key, self._group, self._start, "MKSTREAM")
+        except self._redis.exceptions.ResponseError as e:
+            if "BUSYGROUP" not in str(e):
+                raise SourceError(f"source: {self.name}: {e}") from None
+        self._again = b"0"
+
+    def take(self, seconds: float) -> pa.RecordBatch | None:
+        try:
+            entries = self._read(seconds)
+        except Away:
+            # what Redis has given out, and was lost on its way, is behind what has come
+            self._again = self._last
+            raise
+        if not entries:
+            return None
+        self._last = entries[-1][0]
+        self._taken += [number for number, _ in entries]
+        # an entry that was deleted since it was given out has no fields
+        return self._rows([(number, fields) for number, fields in entries if fields is not None])
+
+    def _read(self, seconds: float) -> list[tuple[bytes, dict[bytes, bytes] | None]]:
+        group = ("XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", TAKEN_ROWS)
+        try:
+            if self._again is not None:
+                found = _entries(self.called(*group, "STREAMS", self._key, self._again))
+                self._again = found[-1][0] if found else None
+                if found:
+                    return found
+            return _entries(self.called(*group, "BLOCK", max(1, int(seconds * 1000)), "STREAMS", self._key, ">"))
+        except self._redis.exceptions.ResponseError as e:
+            raise SourceError(f"source: {self.name}: {e}") from None
+
+    def _rows(self, entries: list[tuple[bytes, dict[bytes, bytes]]]) -> pa.RecordBatch | None:
+        if not entries:
+            return None
+        numbers, fields = [number for number, _ in entries], [one for _, one in entries]
+
+        def where(row: int) -> str:
+            return f"entry {numbers[row].decode()} of {self.name}"
+
+        if self._json:
+            lacking = next((row for row, one in enumerate(fields) if _VALUE not in one), None)
+            if lacking is not None:
+                raise SourceError(f"source: {where(lacking)} has no field 'value' with its JSON (value=json)")
+            read = columns_of_json([one[_VALUE] for one in fields], self._values, where)
+            columns = dict(zip(read.schema.names, read.columns))
+        else:
+            columns = {field.name: _column(field, fields, where) for field in self._values}
+        if "entry" in self._meta:
+            columns["entry"] = pa.array([number.decode() for number in numbers])
+        made = [asked(columns[field.name], field, 0) for field in self.schema]
+        return pa.RecordBatch.from_arrays(made, schema=self.schema)
+
+    def position(self) -> Any:
+        taken, self._taken = self._taken, []
+        return taken or None
+
+    def commit(self, position: Any) -> None:
+        try:
+            for numbers in _cut(position, 1000):
+                self.called("XACK", self._key, self._group, *numbers)
+        except self._redis.exceptions.ResponseError as e:
+            raise SourceError(f"source: {self.name}: what was read cannot be acknowledged: {e}") from None
+
+
+def _cut(values: Sequence[bytes], size: int) -> list[Sequence[bytes]]:
+    return [values[at : at + size] for at in range(0, len(values), size)]
+
+
+def _entries(answer: Any) -> list[Any]:
+    """Return the entries, (number, fields), of the only stream in an answer to XREADGROUP."""
+    if not answer:
+        return []
+    streams = list(answer.values()) if isinstance(answer, dict) else [entries for _, entries in answer]
+    found = streams[0]
+    # with the third protocol, redis-py puts a stream's entries into one more list
+    return list(found[0] if found and isinstance(found[0], list) else found)
+
+
+def _column(field: pa.Field, fields: list[dict[bytes, bytes]], where: Any) -> pa.Array:
+    name = field.name.encode()
+    octets = pa.array([one.get(name) for one in fields], pa.binary())
+    if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+        return asked(octets, field, 0)
+    try:
+        return asked(asked(octets, pa.field(field.name, pa.string()), 0), field, 0)
+    except SourceError as e:
+        low, high = 0, len(octets) - 1
+        while low < high:
+            middle = (low + high) // 2
+            try:
+                asked(octets[low : middle + 1].cast(pa.string()), field, 0)
+                low = middle + 1
+            except (SourceError, pa.ArrowException):
+                high = middle
+        raise SourceError(f"source: {where(low)}: {str(e).rpartition(f'column {field.name!r}: ')[2]}") from None
+
+
+def _check_columns(place: Place, schema: pa.Schema) -> None:
+    """Check that rows can become entries. Raises: SinkError: they cannot."""
+    if place.choice("value", ("fields", "json")) == "json":
+        check_json(schema)
+        return
+    odd = next((field for field in schema if is_list(field.type) or pa.types.is_nested(field.type)), None)
+    if odd is not None:
+        raise place.wrong(f"column {odd.name!r} is {odd.type}, and a field of an entry is text: add ?value=json to the URL")
+
+
+class _Output(_Client):
+    """A stream as a `StreamSink`."""
+
+    def __init__(self, place: Place, schema: pa.Schema) -> None:
+        super().__init__(place)
+        _check_columns(place, schema)
+        self.path = place.name
+        self.rows = 0
+        self._json = JsonValues(schema) if place.choice("value", ("fields", "json")) == "json" else None
+        self._most = _whole(place, "maxlen", 0)
+        self.checked()
+
+    def write_rows(self, batch: pa.RecordBatch) -> None:
+        if self._json is not None:
+            entries: list[list[bytes]] = [[_VALUE, value] for value in self._json.of(batch)]
+        else:
+            entries = _fields(batch)
+        for at in range(0, len(entries), 1000):
+            self._add(entries[at : at + 1000])
+        self.rows += batch.num_rows
+
+    def _add(self, entries: list[list[bytes]]) -> None:
+        """Add entries; returns once Redis has them."""
+        errors = self._redis.exceptions
+        since, told = time.monotonic(), False
+        head = ("XADD", self._key, *(("MAXLEN", "~", self._most) if self._most else ()), "*")
+        while True:
+            # all of them, or none: a try that is repeated doubles them only if the answer to the first was lost
+            pipeline = self._connection.pipeline(transaction=True)
+            for entry in entries:
+                # redis-py has no command that adds many entries
+                pipeline.execute_command(*head, *entry)
+            try:
+                pipeline.execute()
+                return
+            except (errors.ConnectionError, errors.TimeoutError) as e:
+                if time.monotonic() - since >= self._place.wait:
+                    raise WriteError(
+                        f"output: {self.path} was away for {self._place.wait:g} s ({e}; ?wait= says how long it is waited for)"
+                    ) from None
+                if not told:
+                    told = True
+                    warnings.warn(
+                        f"output: {self.path} is away ({e}); it is waited for, {self._place.wait:g} s at most",
+                        RuntimeWarning,
+                        stacklevel=2,
+                    )
+                time.sleep(_AGAIN_SECONDS)
+            except errors.RedisError as e:
+                raise WriteError(f"output: {self.path} does not take the rows: {e}") from None
+
+    def flush(self) -> None:
+        """Do nothing: Redis has all rows that were written."""
+
+    def close(self) -> None:
+        if self._json is not None:
+            self._json.close()
+        super().close()
+
+
+def _fields(batch: pa.RecordBatch) -> list[list[bytes]]:
+    """Return the fields and values of each row's entry; a null has no field."""
+    names = [name.encode() for name in batch.schema.names]
+    columns = [
+        (column if pa.types.is_binary(column.type) else column.cast(pa.string()).cast(pa.binary())).to_pylist()
+        for column in batch.columns
+    ]
+    made = [[word for name, value in zip(names, row) if value is not None for word in (name, value)] for row in zip(*columns)]
+    if not all(made):
+        raise WriteError(
+            "output: a row in which every value is null cannot become an entry of Redis; add ?value=json to the URL"
+        )
+    return made

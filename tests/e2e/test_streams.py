@@ -1,0 +1,111 @@
+"""Streams of Kafka, Redis and arriving files from end to end: rows in, rows out, and what is remembered, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import akrunner
+from tests import hosts
+from tests.conftest import ENDS, Script
+from tests.servers.kafka import Kafka
+from tests.servers.redis import RedisServer
+
+pytestmark = pytest.mark.slow
+
+DOUBLE = """
+def main(task_config):
+    for batch in task_config.batches(7):
+        task_config.output_writer.write_batch({"id": batch["id"], "y": batch["x"] * 2})
+"""
+STOPS = """
+def main(task_config):
+    for batch in task_config.batches(7):
+        if 100 in list(batch["id"]):
+            raise SystemExit("stopped at 100")
+        task_config.output_writer.write_batch({"id": batch["id"], "y": batch["x"] * 2})
+"""
+SCHEMAS: dict[str, Any] = {"input_schema": "id bigint, x double", "output_schema": "id bigint, y double"}
+
+
+def values(first: int, end: int) -> list[bytes]:
+    return [json.dumps({"id": number, "x": number / 2}).encode() for number in range(first, end)]
+
+
+def ids(job: akrunner.StreamJob) -> list[int]:
+    return sorted(one for batch in job for one in batch.column("id").to_pylist())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_kafka_to_kafka_remembers_what_was_written(workers: int, kafka: Kafka, script: Script, leaves_nothing: Path) -> None:
+    kafka.put(f"in{workers}", *values(0, 200))
+    url = f"kafka://{kafka.hosts}/in{workers}?group=g{workers}&idle=1"
+    with akrunner.stream(script(DOUBLE), url, num_workers=workers, **SCHEMAS) as job:
+        assert job.write_to(f"kafka://{kafka.hosts}/out{workers}?key=id") == 200
+    assert kafka.stored(f"in{workers}", f"g{workers}") == [50] * 4
+    found = kafka.all(f"out{workers}", 200)
+    assert sorted(json.loads(value)["id"] for _, value in found) == list(range(200))
+    assert all(key == str(json.loads(value)["id"]).encode() for key, value in found)
+
+
+def test_a_script_that_fails_loses_nothing(redis_server: RedisServer, script: Script, leaves_nothing: Path) -> None:
+    for number in range(200):
+        redis_server.client.xadd("fails", {"id": number, "x": number / 2})
+    url = f"{redis_server.url}/fails?group=g&idle=0.5"
+    seen: list[int] = []
+    with pytest.raises(akrunner.JobError, match="stopped at 100"):
+        with akrunner.stream(script(STOPS), url, **SCHEMAS) as job:
+            for batch in job:
+                seen += batch.column("id").to_pylist()
+    assert redis_server.client.xpending("fails", "g")["pending"] > 0
+    with akrunner.stream(script(DOUBLE), url, **SCHEMAS) as job:
+        again = ids(job)
+    assert sorted({*seen, *again}) == list(range(200)) and redis_server.client.xpending("fails", "g")["pending"] == 0
+
+
+def test_sigterm_answers_what_was_read_and_remembers_it(
+    redis_server: RedisServer, script: Script, leaves_nothing: Path
+) -> None:
+    for number in range(50):
+        redis_server.client.xadd("term", {"id": number, "x": number / 2})
+    words = [sys.executable, "-m", "akrunner", "stream", script(DOUBLE), "-i", f"{redis_server.url}/term?group=g"]
+    words += ["-o", f"{redis_server.url}/done", "--input-schema", SCHEMAS["input_schema"]]
+    words += ["--output-schema", SCHEMAS["output_schema"]]
+    with hosts.Popen(words, stderr=subprocess.PIPE, text=True) as job:
+        until = time.monotonic() + ENDS
+        while redis_server.client.xlen("done") < 50:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        job.send_signal(signal.SIGTERM)
+        _, err = job.communicate(timeout=ENDS)
+    assert job.returncode == 143 and "Traceback" not in err
+    assert redis_server.client.xpending("term", "g")["pending"] == 0 and redis_server.client.xlen("done") == 50
+
+
+def test_files_come_once(script: Script, tmp_path: Path, leaves_nothing: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.csv").write_text("id,x\n1,0.5\n2,1\n")
+    url = f"files://{folder}?group=g&idle=3"
+    with akrunner.stream(script(DOUBLE), url, **SCHEMAS) as job:
+        assert ids(job) == [1, 2]
+    (folder / "b.csv").write_text("id,x\n3,0.5\n")
+    with akrunner.stream(script(DOUBLE), url, **SCHEMAS) as job:
+        assert ids(job) == [3]
+
+
+def test_a_server_that_does_not_answer_is_named(kafka: Kafka, redis_server: RedisServer, script: Script) -> None:
+    for url in ("kafka://127.0.0.1:1/t?group=g", "redis://127.0.0.1:1/t?group=g"):
+        began = time.monotonic()
+        with pytest.raises(akrunner.SourceError, match=r"127\.0\.0\.1:1"):
+            akrunner.stream(script(DOUBLE), url, **SCHEMAS)
+        assert time.monotonic() - began < ENDS
+    with pytest.raises(akrunner.SourceError, match="there is no topic 'nowhere'"):
+        akrunner.stream(script(DOUBLE), f"kafka://{kafka.hosts}/nowhere?group=g", **SCHEMAS)

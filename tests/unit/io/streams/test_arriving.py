@@ -1,0 +1,158 @@
+"""When the position of a stream may be stored, and what becomes of a server that goes away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from akrunner.errors import ReadError
+from akrunner.io.streams import arriving as module
+from akrunner.io.streams.arriving import Arriving
+from akrunner.io.streams.base import Away
+
+SCHEMA = pa.schema({"id": pa.int64()})
+
+
+class Source:
+    """Attributes: steps: what `take` does, one after the other; then the stream is stopped."""
+
+    schema = SCHEMA
+    name = "kafka://b/t"
+    ready = True
+
+    def __init__(self, *steps: Any) -> None:
+        self.steps = list(steps)
+        self.read = self.told = 0
+        self.stored: list[Any] = []
+        self.away = 0
+        self.closed = 0
+        self.stop: Callable[[], None] = lambda: None
+
+    def connect(self) -> None:
+        pass
+
+    def take(self, seconds: float) -> pa.RecordBatch | None:
+        if not self.steps:
+            self.stop()
+            return None
+        step = self.steps.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        if step is None:
+            return None
+        self.read += step
+        return pa.record_batch([pa.array(range(step), pa.int64())], SCHEMA)
+
+    def position(self) -> Any:
+        found = self.read if self.read != self.told else None
+        self.told = self.read
+        return found
+
+    def commit(self, position: Any) -> None:
+        if self.away:
+            self.away -= 1
+            raise Away("kafka://b/t is away (test)")
+        self.stored.append(position)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.001)
+    # however slow the machine is, marks come only when no rows come
+    monkeypatch.setattr(module, "_MARK_SECONDS", 1e9)
+
+
+def started(source: Source, wait: float = 5.0, tasks: tuple[str, ...] = ("w",)) -> tuple[Arriving, list[int]]:
+    one, sent = Arriving(source, wait), []
+    source.stop = one.stop
+    one.marking(tasks, sent.append)
+    return one, sent
+
+
+def test_rows_are_marked_once_they_were_sent_and_none_come() -> None:
+    source = Source(2, 3, None, None, 4)
+    one, sent = started(source)
+    seen = [(batch.num_rows, list(sent)) for batch in one.batches()]
+    assert seen == [(2, []), (3, []), (4, [1])] and sent == [1, 2]
+    assert one.answered("w", 1) == [5] and one.answered("w", 2) == [9] and one.answered("w", 2) == []
+
+
+def test_rows_are_marked_while_they_come_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MARK_SECONDS", 0.0)
+    one, sent = started(Source(1, 1, 1))
+    assert [list(sent) for _ in one.batches()] == [[], [1], [1, 2]]
+
+
+def test_a_position_is_ready_when_every_task_has_answered() -> None:
+    source = Source(2, None, 3, None)
+    one, _ = started(source, tasks=("a", "b"))
+    list(one.batches())
+    assert one.answered("a", 2) == [], "b has answered nothing"
+    assert one.answered("b", 1) == [2]
+    assert one.answered("b", 2) == [5]
+
+
+def test_a_stream_ends_when_it_is_idle_but_not_before_it_is_ready() -> None:
+    source = Source(1)
+    one = Arriving(source, 5.0, idle=0.001)
+    rounds = []
+
+    def looked() -> None:
+        rounds.append(1)
+        source.ready = len(rounds) > 3
+
+    source.ready = False
+    source.stop = looked
+    assert sum(batch.num_rows for batch in one.batches()) == 1
+    assert len(rounds) > 3
+
+
+def test_a_server_that_goes_away_is_waited_for_with_a_word() -> None:
+    one, _ = started(Source(1, Away("kafka://b/t is away (test)"), Away("again"), 2))
+    with pytest.warns(RuntimeWarning) as told:
+        assert [batch.num_rows for batch in one.batches()] == [1, 2]
+    assert [str(each.message).partition(";")[0] for each in told] == [
+        "source: kafka://b/t is away (test)",
+        "source: kafka://b/t is back after 0 s",
+    ]
+
+
+def test_a_server_that_stays_away_is_an_error_that_names_the_limit() -> None:
+    one, _ = started(Source(*[Away("kafka://b/t is away (test)")] * 10000), wait=0.01)
+    with pytest.warns(RuntimeWarning), pytest.raises(ReadError, match=r"kafka://b/t is away.*within 0.01 s \(\?wait="):
+        list(one.batches())
+
+
+def test_a_position_is_stored_even_if_the_stream_was_stopped_and_the_server_is_away_for_a_moment() -> None:
+    source = Source()
+    one, _ = started(source)
+    one.stop()
+    source.away = 1
+    with pytest.warns(RuntimeWarning) as told:
+        one.commit(7)
+    assert len(told) == 2 and source.stored == [7]
+
+
+def test_a_position_that_cannot_be_stored_after_a_stop_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "START_SECONDS", 0.0)
+    source = Source()
+    one, _ = started(source)
+    one.stop()
+    source.away = 100
+    with pytest.warns(RuntimeWarning) as told:
+        one.commit(7)
+    assert "comes again next time" in str(told[-1].message) and source.stored == []
+
+
+def test_it_is_closed_once() -> None:
+    source = Source()
+    one, _ = started(source)
+    one.close()
+    one.close()
+    assert source.closed == 1 and one.name == "kafka://b/t"

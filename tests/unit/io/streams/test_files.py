@@ -1,0 +1,123 @@
+"""Files that arrive in a directory: in which order, when they are complete, and what is remembered."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from akrunner import codec
+from akrunner.errors import SinkError, SourceError
+from akrunner.io.sources import open_source
+from akrunner.io.streams import files
+from akrunner.io.table import TableSource
+from akrunner.schema import Schema
+
+
+def opened(path: str, schema: Schema | None) -> TableSource:
+    return open_source(path, read_examples=codec.read_examples, input_schema=schema)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_LOOK_SECONDS", 0.0)
+
+
+def put(folder: Path, name: str, *ids: int, at: int = 1) -> None:
+    (folder / name).write_text("id\n" + "".join(f"{one}\n" for one in ids))
+    os.utime(folder / name, (at, at))
+
+
+def source(folder: Path, query: str = "") -> Any:
+    table = files.SYSTEM.open(f"files://{folder}?group=g{query}", None, 0.01, opened)
+    assert table.arriving is not None
+    one = table.arriving._source
+    one.connect()
+    return one
+
+
+def rows(one: Any, looks: int = 8) -> list[int]:
+    found: list[int] = []
+    for _ in range(looks):
+        batch = one.take(0.0)
+        found += batch.column(0).to_pylist() if batch is not None else []
+    return found
+
+
+def test_files_come_once_in_the_order_of_their_arrival(tmp_path: Path) -> None:
+    put(tmp_path, "b.csv", 1, 2, at=1)
+    put(tmp_path, "a.csv", 3, at=2)
+    for name in (".hidden.csv", "_x.csv", "c.csv.part"):
+        put(tmp_path, name, 9)
+    one = source(tmp_path)
+    assert rows(one) == [1, 2, 3]
+    position = one.position()
+    assert position == ["b.csv", "a.csv"] and one.position() is None
+    one.commit(position)
+    put(tmp_path, "d.csv", 4, at=3)
+    assert rows(one) == [4]
+    assert rows(source(tmp_path)) == [4], "d.csv was read, and never committed"
+
+
+def test_a_file_that_grows_is_not_complete(tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", 1)
+    one = source(tmp_path)
+    assert one.take(0.0) is None
+    put(tmp_path, "a.csv", 1, 2, at=2)
+    assert one.take(0.0) is None
+    assert rows(one) == [1, 2]
+
+
+def test_what_a_crash_has_cut_off_is_not_remembered(tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", 1)
+    put(tmp_path, "b.csv", 2)
+    memory = tmp_path / ".akrunner-read-g"
+    memory.write_text('"a.csv"\n"b.c')
+    one = source(tmp_path)
+    assert rows(one) == [2]
+    one.commit(one.position())
+    assert memory.read_text() == '"a.csv"\n"b.c\n"b.csv"\n'
+    put(tmp_path, "c.csv", 3)
+    assert rows(source(tmp_path)) == [3]
+
+
+def test_only_the_pattern_and_another_memory(tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", 1)
+    (tmp_path / "a.log").write_text("x")
+    one = source(tmp_path, f"&pattern=*.csv&memory={tmp_path / 'seen'}")
+    assert rows(one) == [1]
+    one.commit(one.position())
+    assert (tmp_path / "seen").read_text() == '"a.csv"\n'
+
+
+def test_a_file_with_other_columns_is_refused(tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", 1)
+    one = source(tmp_path)
+    assert rows(one) == [1]
+    (tmp_path / "b.csv").write_text("name\nx\n")
+    with pytest.raises(SourceError, match="id"):
+        rows(one)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("files://data/in?group=g", "three slashes"),
+        ("files:///akr/nowhere?group=g", "no such directory"),
+        ("files://{}", r"give \?group=NAME"),
+        ("files://{}?group=a/b", "must not contain"),
+        ("files://{}?group=g", "give input_schema="),
+    ],
+)
+def test_a_wrong_url_is_told(url: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=words):
+        files.SYSTEM.open(url.format(tmp_path), None, 0.01, opened)
+
+
+def test_it_is_not_written() -> None:
+    with pytest.raises(SinkError, match="--output-live"):
+        files.SYSTEM.check_output("files:///x", None)
+    with pytest.raises(SinkError, match="--output-live"):
+        files.SYSTEM.output("files:///x", Schema(()).arrow)

@@ -1,0 +1,179 @@
+"""Streams of Redis, with a stand-in for redis-py: URLs, entries to rows, what is acknowledged, rows to entries."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from akrunner.errors import SinkError, SourceError, WriteError
+from akrunner.io.streams import redis
+from akrunner.io.streams.base import Away
+from akrunner.schema import Schema
+
+SCHEMA = Schema.from_arrow(pa.schema({"id": pa.int64(), "s": pa.string()}))
+
+
+class Wrong(Exception):
+    pass
+
+
+class ConnectionLost(Wrong):
+    pass
+
+
+class Refused(Wrong):
+    pass
+
+
+class Redis:
+    """Attributes: asked: the commands; answers: what they return, or raise, one after the other."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = settings
+        self.asked: list[tuple[Any, ...]] = []
+        self.answers: list[Any] = []
+
+    def ping(self) -> None:
+        pass
+
+    def type(self, key: bytes) -> bytes:
+        return b"stream"
+
+    def execute_command(self, *words: Any) -> Any:
+        self.asked.append(words)
+        answer = self.answers.pop(0) if self.answers else None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def pipeline(self, transaction: bool) -> Redis:
+        return self
+
+    def execute(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Redis]:
+    found: list[Redis] = []
+    errors = types.SimpleNamespace(
+        ConnectionError=ConnectionLost,
+        TimeoutError=TimeoutError,
+        AuthenticationError=type("AuthenticationError", (ConnectionLost,), {}),
+        ResponseError=Refused,
+        RedisError=Wrong,
+    )
+
+    def make(**settings: Any) -> Redis:
+        found.append(Redis(**settings))
+        return found[-1]
+
+    monkeypatch.setattr(redis, "client", lambda name, extra: types.SimpleNamespace(Redis=make, exceptions=errors))
+    monkeypatch.setenv("REDISCLI_AUTH", "pass-w0rd")
+    monkeypatch.delenv("REDIS_CONFIG", raising=False)
+    return found
+
+
+def source(made: list[Redis], query: str = "", schema: Schema = SCHEMA) -> tuple[Any, Redis]:
+    table = redis.SYSTEM.open(f"redis://h/s?group=g{query}", schema, 0.01, lambda path, columns: pytest.fail("no file"))
+    assert table.arriving is not None
+    entries = table.arriving._source
+    made[-1].answers = [Refused("BUSYGROUP it is there")]
+    entries.connect()
+    made[-1].asked = []
+    return entries, made[-1]
+
+
+def test_where_it_connects_to(made: list[Redis]) -> None:
+    source(made, "&db=3")
+    told = made[-1].settings
+    assert (told["host"], told["port"], told["db"], told["ssl"], told["password"]) == ("h", 6379, 3, False, "pass-w0rd")
+    redis.SYSTEM.output("rediss://me@h:7/s", pa.schema({"id": pa.int64()}))
+    told = made[-1].settings
+    assert (told["port"], told["ssl"], told["username"]) == (7, True, "me")
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("redis://me:pass-w0rd@h/s?group=g", "REDISCLI_AUTH"),
+        ("redis://h?group=g", "write redis://host"),
+        ("redis://h:x/s?group=g", "is no port"),
+        ("redis://h/s", r"give \?group=NAME"),
+        ("redis://h/s?group=g&db=x", "whole number"),
+    ],
+)
+def test_a_wrong_url_is_told(url: str, words: str) -> None:
+    with pytest.raises(SourceError, match=words) as caught:
+        redis.SYSTEM.open(url, SCHEMA, 0.01, lambda path, columns: pytest.fail("no file"))
+    assert "pass-w0rd" not in str(caught.value)
+
+
+def test_entries_that_were_never_acknowledged_come_first(made: list[Redis]) -> None:
+    entries, server = source(made, "&with=entry")
+    server.answers = [
+        [[b"s", [(b"1-0", {b"id": b"1", b"s": b"a"}), (b"2-0", None)]]],
+        [[b"s", []]],
+        {b"s": [[(b"3-0", {b"id": b"3"})]]},
+    ]
+    assert entries.take(0.1).to_pylist() == [{"id": 1, "s": "a", "entry": "1-0"}]
+    assert entries.take(0.1).to_pylist() == [{"id": 3, "s": None, "entry": "3-0"}]
+    assert [words[-1] for words in server.asked] == [b"0", b"2-0", ">"]
+    position = entries.position()
+    assert position == [b"1-0", b"2-0", b"3-0"] and entries.position() is None
+    entries.commit(position)
+    assert server.asked[-1] == ("XACK", b"s", b"g", b"1-0", b"2-0", b"3-0")
+
+
+def test_what_was_lost_on_its_way_is_asked_for_again(made: list[Redis]) -> None:
+    entries, server = source(made)
+    server.answers = [None, [[b"s", [(b"5-0", {b"id": b"5"})]]], ConnectionLost("gone"), None]
+    assert entries.take(0.1).num_rows == 1
+    with pytest.raises(Away, match="redis://h/s is away"):
+        entries.take(0.1)
+    entries.take(0.1)
+    assert [words[-1] for words in server.asked] == [b"0", ">", ">", b"5-0", ">"]
+
+
+def test_an_entry_that_cannot_be_read_is_named(made: list[Redis]) -> None:
+    entries, server = source(made)
+    server.answers = [[[b"s", [(b"1-0", {b"id": b"1"}), (b"2-0", {b"id": b"x"})]]]]
+    with pytest.raises(SourceError, match="entry 2-0 of redis://h/s: column 'id' cannot become"):
+        entries.take(0.1)
+    entries, server = source(made, "&value=json")
+    server.answers = [[[b"s", [(b"1-0", {b"value": b'{"id": 4}'}), (b"2-0", {b"v": b"{}"})]]]]
+    with pytest.raises(SourceError, match="entry 2-0 of redis://h/s has no field 'value'"):
+        entries.take(0.1)
+
+
+def test_rows_become_entries(made: list[Redis]) -> None:
+    sink = redis.SYSTEM.output("redis://h/s?maxlen=9", SCHEMA.arrow)
+    sink.write_rows(pa.record_batch([pa.array([1, 2], pa.int64()), pa.array(["a", None])], SCHEMA.arrow))
+    sink.flush()
+    head = ("XADD", b"s", "MAXLEN", "~", 9, "*")
+    assert made[-1].asked == [(*head, b"id", b"1", b"s", b"a"), (*head, b"id", b"2")] and sink.rows == 2
+    with pytest.raises(WriteError, match="value=json"):
+        sink.write_rows(pa.record_batch([pa.array([None], pa.int64()), pa.array([None], pa.string())], SCHEMA.arrow))
+    sink.close()
+
+
+def test_a_list_is_no_text() -> None:
+    with pytest.raises(SinkError, match="value=json"):
+        redis.SYSTEM.check_output("redis://h/s", pa.schema({"v": pa.list_(pa.int64())}))
+    redis.SYSTEM.check_output("redis://h/s?value=json", pa.schema({"v": pa.list_(pa.int64())}))
+
+
+def test_a_stream_that_is_not_there_yet_is_said(made: list[Redis], monkeypatch: pytest.MonkeyPatch) -> None:
+    entries, _ = source(made)
+    monkeypatch.setattr(Redis, "type", lambda self, key: b"none")
+    with pytest.warns(RuntimeWarning, match="there is no stream 's' yet; its first entry is waited for"):
+        entries.check()
+    monkeypatch.setattr(Redis, "type", lambda self, key: b"list")
+    with pytest.raises(SourceError, match="'s' is a list, not a stream"):
+        entries.check()

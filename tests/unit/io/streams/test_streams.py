@@ -1,0 +1,29 @@
+"""Which URLs are those of streams, and which module has each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from akrunner.errors import SinkError, SourceError
+from akrunner.io import streams, systems
+
+
+@pytest.mark.parametrize(
+    "url", ["kafka://b:9092/t?group=g", "KAFKA://b/t", "redis://h/s", "rediss://h/s", "files:///d?group=g"]
+)
+def test_a_stream_is_known_by_its_scheme(url: str) -> None:
+    assert streams.is_stream(url) and streams.system_of(url).has_files == url.startswith("files")
+
+
+@pytest.mark.parametrize("given", ["t.csv", "-", "postgresql://h/d", Path("kafka"), None, ["kafka://b/t"], 3])
+def test_anything_else_is_none(given: object) -> None:
+    assert not streams.is_stream(given)
+
+
+def test_what_reads_a_whole_table_says_what_reads_a_stream() -> None:
+    with pytest.raises(SourceError, match=r"kafka://b/t\?group=g is a stream.*akrunner stream"):
+        systems.one_system("kafka://b/t?group=g", None)
+    with pytest.raises(SinkError, match="redis://h/s is a stream"):
+        systems.check_output("redis://h/s")

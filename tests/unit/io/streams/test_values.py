@@ -1,0 +1,53 @@
+"""JSON objects to columns and back, many at once."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from akrunner.errors import SinkError, SourceError
+from akrunner.io.streams.values import JsonValues, check_json, columns_of_json
+
+SCHEMA = pa.schema({"id": pa.int64(), "s": pa.string()})
+
+
+def where(row: int) -> str:
+    return f"message {row}"
+
+
+def test_each_value_is_a_row_whatever_spaces_it_has() -> None:
+    values = [b'{"id": 1, "s": "a"}', b'{\r\n  "id": 2,\n  "s": "\xc3\xa4\\n", "more": [1]\n}\n', None, b'{"s": null}']
+    assert columns_of_json(values, SCHEMA, where).to_pylist() == [
+        {"id": 1, "s": "a"},
+        {"id": 2, "s": "ä\n"},
+        {"id": None, "s": None},
+        {"id": None, "s": None},
+    ]
+
+
+@pytest.mark.parametrize("odd", [b"", b"{", b"null", b'{"id": 1} {"id": 2}', b'{"id": "x"}', b"[1]", b'{"id": 1}\x1e{"id": 2}'])
+def test_a_value_that_is_no_object_is_named_by_its_place(odd: bytes) -> None:
+    values = [b'{"id": 1}'] * 5 + [odd] + [b'{"id": 2}'] * 3
+    with pytest.raises(SourceError, match="message 5 cannot be read as JSON"):
+        columns_of_json(values, SCHEMA, where)
+
+
+def test_a_null_where_the_schema_has_none_is_refused() -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    with pytest.raises(SourceError, match="message 1 .*null"):
+        columns_of_json([b'{"id": 1}', b'{"id": null}'], schema, where)
+
+
+def test_rows_become_objects() -> None:
+    values = JsonValues(SCHEMA)
+    for s in ("a\nb", "\u2028ä"):
+        batch = pa.record_batch([pa.array([1, 2], pa.int64()), pa.array([s, None])], SCHEMA)
+        made = values.of(batch)
+        assert len(made) == 2 and columns_of_json(made, SCHEMA, where).equals(batch)
+    assert values.of(batch.slice(0, 0)) == []
+    values.close()
+
+
+def test_bytes_are_refused_before_anything_starts() -> None:
+    with pytest.raises(SinkError, match="cannot hold column 'b'"):
+        check_json(pa.schema({"b": pa.binary()}))
