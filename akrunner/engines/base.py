@@ -62,6 +62,7 @@ def bad_rows_of(source: RowSource) -> BadRows | None:
     return source.bad if isinstance(source, SiftedSource) else None
 
 
+@runtime_checkable
 class MarkedSource(RowSource, Protocol):
     """A source that may want to know which of its rows are answered.
 
