@@ -32,7 +32,7 @@ _PORT = re.compile(r":\d{1,5}(?![^/?#,;:)\]}'\"])")
 _ADDRESS = re.compile(r"(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-fA-F:.]{2,45}(?:%\w{1,20})?\])(?=:\d{1,5}(?:[/?#]|$))")
 #: schemes of URLs in which a name without a password, before the @, is a user's or a container's, and no token
 _NAMING = frozenset(
-    "abfs abfss wasb wasbs adl hdfs webhdfs viewfs ftp ftps sftp ssh git git+ssh smb mysql postgres postgresql grpc".split()
+    "abfs abfss wasb wasbs adl hdfs webhdfs viewfs ftp ftps sftp ssh git git+ssh smb mysql postgres postgresql grpc flightsql snowflake".split()
 )
 #: names of users are shorter than this; names of containers may be longer
 _LONG_NAME = 20

@@ -322,7 +322,7 @@ def feature_kind(name: str, data_type: pa.DataType) -> str:
     row = type_of(data_type)
     if row is not None:
         if row.family is Family.DECIMAL and data_type.scale != 0:
-            raise _refused(name, data_type, replaced(name, "CAST({} AS DOUBLE)"))
+            raise _refused(name, data_type, replaced(name, "CAST({} AS DOUBLE)"), BY_DECIMALS)
         return row.feature
     types = pa.types
     if types.is_interval(data_type):
@@ -393,13 +393,14 @@ def _number_of(letters: str) -> str:
     return {"i": "int", "u": "uint", "f": "float"}[letters[0]] + str(8 * int(letters[1]))
 
 
-#: the hint for an input's column whose type cannot cross; the text for `select=` follows
+#: the hints for an input's column whose type cannot cross; the text for `select=` follows
+BY_DECIMALS = '; decimals="float64" (--decimals float64), "text" or "int64" (without the point) says what all decimals become'
 BY_SELECT = "; turn it into one that can with select= (--select): "
 
 
-def _refused(name: str, data_type: pa.DataType, instead: str) -> SchemaError:
+def _refused(name: str, data_type: pa.DataType, instead: str, option: str = "") -> SchemaError:
     return SchemaError(
-        f"column {shortened(name)} is {_in_words(data_type)}, which a tf.train.Example cannot hold{BY_SELECT}{instead}"
+        f"column {shortened(name)} is {_in_words(data_type)}, which a tf.train.Example cannot hold{option}{BY_SELECT}{instead}"
     )
 
 

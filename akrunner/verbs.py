@@ -34,6 +34,7 @@ def run(
     select: str | None = None,
     columns: SequenceNotStr[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     split: SplitLike | None = None,
     split_by: str | None = None,
     split_seed: int = 0,
@@ -93,7 +94,8 @@ def run(
             uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows. None: there is none, where `tables` or `output_tables` names what the script asks for.
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`. None: there is none, where `tables` or `output_tables` names what the script asks for.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -108,6 +110,9 @@ def run(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
             `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
             not split.
@@ -197,6 +202,7 @@ def run(
             select=select,
             columns=columns,
             defaults=defaults,
+            decimals=decimals,
             split=split,
             split_by=split_by,
             split_seed=split_seed,
@@ -266,6 +272,7 @@ def train(
     select: str | None = None,
     columns: SequenceNotStr[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     split: SplitLike | None = None,
     split_by: str | None = None,
     split_seed: int = 0,
@@ -315,7 +322,8 @@ def train(
             uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows.
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -331,6 +339,9 @@ def train(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
             `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
             not split.
@@ -404,6 +415,7 @@ def train(
             select=select,
             columns=columns,
             defaults=defaults,
+            decimals=decimals,
             split=split,
             split_by=split_by,
             split_seed=split_seed,
@@ -462,6 +474,7 @@ def stream(
     select: str | None = None,
     columns: SequenceNotStr[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     bad_rows: PathLike = "fail",
@@ -509,9 +522,10 @@ def stream(
             uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV
-            with `input_format="csv"`. "kafka://broker/topic?group=g", "redis://host/stream?group=g" and
-            "files:///directory?group=g" go on where the group was.
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with
+            `input_format="csv"`. "kafka://broker/topic?group=g", "redis://host/stream?group=g" and "files:///directory?group=g" go
+            on where the group was.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -523,6 +537,9 @@ def stream(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
@@ -582,6 +599,7 @@ def stream(
             select=select,
             columns=columns,
             defaults=defaults,
+            decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
             bad_rows=bad_rows,
@@ -639,6 +657,7 @@ def plan(
     select: str | None = None,
     columns: SequenceNotStr[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     split: SplitLike | None = None,
     split_by: str | None = None,
     split_seed: int = 0,
@@ -701,7 +720,8 @@ def plan(
             uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows.
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -722,6 +742,9 @@ def plan(
             and computes, those of its result.
         defaults: column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column's type, before any task
             has the row; a script may give others theirs in `dataset()` and `batches()`. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         split: names of splits and their shares of the rows, {"train": 0.8, "test": 0.2} or "train=0.8,test=0.2", for
             `task_config.dataset(split="test")`; every row is in one of them, by a hash, whichever worker it goes to. None: rows are
             not split.
@@ -812,6 +835,7 @@ def plan(
             select=select,
             columns=columns,
             defaults=defaults,
+            decimals=decimals,
             split=split,
             split_by=split_by,
             split_seed=split_seed,

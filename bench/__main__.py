@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from bench.asked import asked
 from bench.batches import codec, columns, memory, output, spool
+from bench.databases import databases
 from bench.doctor import doctor
 from bench.flink import flink
 from bench.maxcompute import maxcompute
@@ -40,6 +41,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Row]]] = {
     "pack": pack,
     "asked": asked,
     "doctor": doctor,
+    "databases": databases,
     "maxcompute": lambda: maxcompute(ratio_row),
     "flink": lambda: flink(ratio_row),
 }

@@ -39,6 +39,7 @@ for _ignored in (signal.SIGHUP, signal.SIGQUIT):
 pytest_plugins = [
     "tests.parts",
     "tests.servers.kafka",
+    "tests.servers.flightsql",
     "tests.servers.maxcompute",
     "tests.servers.oss",
     "tests.servers.postgres",

@@ -56,6 +56,10 @@ _MODULES = {
     "redis": "streams of Redis",
     "fastavro": "Avro files",
     "openpyxl": "Excel sheets that are read",
+    "adbc_driver_flightsql": "tables of Flight SQL",
+    "adbc_driver_snowflake": "tables of Snowflake",
+    "datasets": "datasets of Hugging Face's library",
+    "lance": "Lance datasets",
     "PIL": "pack --resize",
 }
 #: a value of DOCKER_HOST that is an address; any other value is not passed to docker, which would print it in an error

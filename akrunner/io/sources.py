@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import formats, frames, packed, parse, paths, readers, systems
+from akrunner.io import connections, datasets, formats, frames, packed, parse, paths, readers, systems
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import asked
+from akrunner.io.decimals import converted
 from akrunner.io.formats.base import Reading
-from akrunner.io.rows import from_cursor, from_rows
+from akrunner.io.rows import from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.io.taken import filled, taken
@@ -41,13 +42,16 @@ def open_source(
     defaults: Mapping[str, Any] | None = None,
     flush_seconds: float | None = None,
     bad: BadRows | None = None,
+    decimals: str = "refuse",
 ) -> TableSource:
     """Open a table.
 
     Args:
         source: a path, a list of paths, a glob, a directory, a URL, a split that `pack` has written; or a pyarrow Table,
             RecordBatch, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a table of deltalake or
-            pyiceberg, any object with `__arrow_c_stream__`, a dict of arrays, an iterable of rows (dicts, named tuples, dataclasses, or tuples with
+            pyiceberg, a dataset of Hugging Face's library or of Lance, any object with `__arrow_c_stream__`, a cursor or a
+            result of SQLAlchemy, a connection, engine or session whose database runs `select`, a dict of arrays, an iterable
+            of rows (dicts, named tuples, dataclasses, or tuples with
             `input_schema`) or of RecordBatches.
         read_examples: turns a TFRecord stream into batches.
         input_schema: the columns to take and their types; required for TFRecord and for rows that are tuples.
@@ -59,6 +63,7 @@ def open_source(
             `select`, the other columns are not read if the format can leave them out. None: take all columns.
         defaults: for a column that is taken, the value that replaces its nulls.
         bad: takes bad rows; None: they are errors. A table that is opened already has its own.
+        decimals: what columns of decimals become, one of `akrunner.io.decimals.WAYS`.
     Raises:
         SourceError: the source does not exist, cannot be read, is not a table, or lacks a column.
     """
@@ -66,8 +71,13 @@ def open_source(
     if url is not None:
         # if the URL names no table, the database system itself runs the query
         asked = select if not systems.names_table(url) else None
-        source = systems.system_of(url).open(url, asked, columns if select is None and input_schema is None else None)
+        source = systems.system_of(url).open(
+            systems.with_decimals(url, decimals), asked, columns if select is None and input_schema is None else None
+        )
         select = select if asked is None else None
+    elif connections.is_connection(source):
+        _check_no_format(source, input_format)
+        source, select = connections.queried(source, select, input_schema), None
     with ours(SourceError, "source: cannot read it as a table"):
         table = _open(
             source, read_examples, input_schema, input_format, flush_seconds, columns if select is None else None, bad
@@ -82,10 +92,10 @@ def open_source(
             f"select= (--select) is for a table that ends; of {table.name}, name the columns in input_schema= (--input-schema), "
             "and let the script leave rows out"
         )
-    if table.elsewhere and any(one is not None for one in (input_schema, select, columns, defaults)):
+    if table.elsewhere and (decimals != "refuse" or any(one is not None for one in (input_schema, select, columns, defaults))):
         raise SourceError(
-            f"select=, input_schema=, columns=, defaults=: the rows of {table.name} do not come through this process; select "
-            "and CAST where it comes from"
+            f"select=, input_schema=, columns=, defaults=, decimals=: the rows of {table.name} do not come through this process; "
+            "select and CAST where it comes from"
         )
     if select is None and not table.elsewhere:
         # a query tells columns of the same name apart
@@ -97,7 +107,7 @@ def open_source(
         table = selected(table, select, select_seconds)
     if columns is not None:
         table = taken(table, columns)
-    table = _plain(table)
+    table = converted(_plain(table), decimals)
     return filled(table, defaults) if defaults else table
 
 
@@ -117,14 +127,16 @@ def _open(
     """
     if isinstance(source, TableSource):
         return source
+    found = datasets.opened(source, columns) if form is None else None
+    if found is not None:
+        return found
     if isinstance(source, (str, os.PathLike)) or _is_path_list(source):
         # also if the format is given: files that the pack's list does not name are not part of it
-        found = packed.find(source)
-        if found is not None and (form is None or formats.named(form).name == found.files.format):
-            return _from_files(found.files, read_examples, schema or found.schema, columns, bad)
+        pack = packed.find(source)
+        if pack is not None and (form is None or formats.named(form).name == pack.files.format):
+            return _from_files(pack.files, read_examples, schema or pack.schema, columns, bad)
         return _from_files(paths.expand(source, form), read_examples, schema, columns, bad)
-    if form is not None:
-        raise SourceError("input_format= is for files; the source is " + type(source).__name__)
+    _check_no_format(source, form)
     if isinstance(source, pa.Table):
         return TableSource(source.schema, lambda: iter(source.to_batches(max_chunksize=BATCH_ROWS)), replayable=True)
     if isinstance(source, pa.RecordBatch):
@@ -159,8 +171,8 @@ def _open(
             else source.fetch_record_batch()
         )
         return TableSource(reader.schema, lambda: iter(reader))
-    if frames.is_cursor(source):
-        return from_cursor(source, schema)
+    if connections.is_result(source):
+        return connections.fetched(source, schema)
     if hasattr(source, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(source)
         again = opened_once(iter(reader), lambda: iter(pa.RecordBatchReader.from_stream(source)))
@@ -183,6 +195,11 @@ def _open(
         f"source: {type(source).__name__} is not a table{call}; give a path, a pyarrow Table, a pandas or polars frame, a "
         "DuckDB relation, a dict of arrays or an iterable of rows"
     )
+
+
+def _check_no_format(source: Any, form: str | None) -> None:
+    if form is not None:
+        raise SourceError("input_format= is for files; the source is " + type(source).__name__)
 
 
 def _from_files(

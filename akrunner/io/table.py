@@ -42,6 +42,7 @@ class TableSource:
             own if it is None. Opens no file before its table is read. None if the table is not made of files.
         bad: takes the table's bad rows; None: they are errors, or the table can have none.
         arriving: of a stream whose positions are stored: stores them; None of all other tables.
+        notes: warnings about the table, which its job shows.
     """
 
     schema: pa.Schema
@@ -55,6 +56,7 @@ class TableSource:
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
     bad: BadRows | None = None
     arriving: Arriving | None = None
+    notes: tuple[str, ...] = ()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in order.

@@ -30,7 +30,7 @@ OPTIONS = (
         "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy and .npz, "
         "TFRecord); a pyarrow "
         "Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of "
-        "rows.",
+        "rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`.",
         required=(*FLINK, "pack"),
         instead={
             **dict.fromkeys(FLINK, "a Table or DataStream."),
@@ -131,6 +131,20 @@ OPTIONS = (
         flags=("--default",),
         rows=True,
         many="COLUMN=VALUE",
+    ),
+    Option(
+        "decimals",
+        'Literal["refuse", "float64", "text", "int64"]',
+        INPUT,
+        'what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all digits, '
+        '"12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not fit; '
+        '"refuse": an error, unless there are no digits behind the point.',
+        "refuse",
+        also=dict.fromkeys(PREDICTIONS, "In the rows that come out, too."),
+        help="What columns of decimals become: float64, text, or int64 (without the point: 12.50 becomes 1250).",
+        needs=_OF_A_TABLE,
+        verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
+        rows=True,
     ),
     Option(
         "split",

@@ -22,6 +22,7 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import packed, partitions, readers
 from akrunner.io import paths as io_paths
+from akrunner.io.decimals import check_decimals
 from akrunner.io.packed import DESCRIPTION
 from akrunner.io.table import TableSource
 from akrunner.options import named as option
@@ -143,11 +144,17 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
     paths = check_text("paths", asked.paths) if asked.paths is not None else None
     select = check_text("select", asked.select) if asked.select is not None else None
     named = check_names("columns", asked.columns)
-    wanted = _schema(asked.input_schema)
+    wanted, decimals = _schema(asked.input_schema), check_decimals(asked.decimals)
     below = _below(asked.paths_in)
     of_table = [
         name
-        for name, value in (("paths", paths), ("paths_in", below), ("select", select), ("input_schema", wanted))
+        for name, value in (
+            ("paths", paths),
+            ("paths_in", below),
+            ("select", select),
+            ("input_schema", wanted),
+            ("decimals", decimals if decimals != "refuse" else None),
+        )
         if value is not None
     ]
     names = _paths_of(source)
@@ -174,7 +181,13 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
         raise ConfigError(
             "columns= (--columns) is for text files that stand side by side; of a table select= (--select) takes some"
         )
-    options: dict[str, Any] = dict(input_schema=wanted, input_format=input_format, select=select, read_examples=read_examples)
+    options: dict[str, Any] = dict(
+        input_schema=wanted,
+        input_format=input_format,
+        select=select,
+        decimals=decimals,
+        read_examples=read_examples,
+    )
     return _of_table(source, names, options, kind, label, paths, below, settings, earlier)
 
 

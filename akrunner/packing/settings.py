@@ -85,6 +85,7 @@ class PackArguments:
     output: PathLike
     select: str | None = None
     columns: str | Sequence[str] | None = None
+    decimals: str = "refuse"
     split: Split = None
     split_by: str = "name"
     input_schema: str | Schema | None = None

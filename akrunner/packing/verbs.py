@@ -23,6 +23,7 @@ def pack(
     *,
     select: str | None = None,
     columns: str | Sequence[str] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     split: Split = None,
     split_by: Literal["name", "exact"] = "name",
     input_schema: str | Schema | None = None,
@@ -54,6 +55,9 @@ def pack(
         output: a directory, new or empty, or one that `pack` has written.
         select: for tables, as in `run`.
         columns: names for the columns of text files that stand side by side.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point.
         split: shares: "0.8,0.1,0.1" (train, validation, test), "0.8,0.2" (train, test), "train=0.9,dev=0.1", a list, a dict;
             "folders": the first folders of `source` are the splits. None: one, called all.
         split_by: name: a hash of each file's name decides, so that it is in the same split wherever it is packed, and shares are as
@@ -93,6 +97,7 @@ def pack(
             output=output,
             select=select,
             columns=columns,
+            decimals=decimals,
             split=split,
             split_by=split_by,
             input_schema=input_schema,

@@ -58,6 +58,7 @@ class Arguments:
     select: str | None = None
     columns: SequenceNotStr[str] | None = None
     defaults: Mapping[str, Any] | None = None
+    decimals: str = "refuse"
     split: SplitLike | None = None
     split_by: str | None = None
     split_seed: int = 0

@@ -15,6 +15,7 @@ from akrunner.checks import check_flag, check_path, check_paths, check_replaces_
 from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
 from akrunner.io.bad_rows import BadRows
+from akrunner.io.decimals import check_decimals
 from akrunner.io.formats import check_format, check_output_format
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.paths import check_apart
@@ -89,6 +90,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     select, form = check_select(given.select), check_format(given.input_format, "input_format")
     columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
     bad = BadRows.of(given.bad_rows, given.max_bad_rows)
+    decimals = check_decimals(given.decimals)
     _check_sink(given, job)
     check_directories(vars(job))
 
@@ -115,6 +117,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
                 select_seconds=given.timeout,
                 columns=columns,
                 defaults=defaults,
+                decimals=decimals,
                 flush_seconds=given.flush_seconds if mode == "stream" else None,
                 bad=bad,
             )
@@ -154,7 +157,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
         schema=schema,
         python=interpreter.path,
         tables=asked,
-        notes=(*job.notes, *read_twice(table)),
+        notes=(*job.notes, *read_twice(table), *table.notes),
         marked=table.arriving is not None,
     )
     return Prepared(job, table, interpreter), requirements

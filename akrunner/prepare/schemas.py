@@ -8,7 +8,7 @@ from akrunner import dtypes
 from akrunner.errors import ConfigError, SchemaError
 from akrunner.foreign import ours
 from akrunner.prepare.arguments import SchemaLike
-from akrunner.schema import BY_SELECT, Schema
+from akrunner.schema import BY_DECIMALS, BY_SELECT, Schema
 
 
 def schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
@@ -22,9 +22,9 @@ def schema_of(given: SchemaLike | None, parameter: str) -> Schema | None:
         what, sign, _ = str(e).partition(BY_SELECT)
         if not sign or parameter != "output_schema":
             raise
-        # the hint names select=, which works on the input and not on the output
+        # the hints name options that work on the input and not on the output
         raise SchemaError(
-            f"output_schema: {what}; declare it as a type that one can, and write such values: 'double' for a decimal, "
+            f"output_schema: {what.removesuffix(BY_DECIMALS)}; declare it as a type that one can, and write such values: 'double' for a decimal, "
             "'string' for text of any kind"
         ) from None
 

@@ -31,6 +31,7 @@ class PredictArguments:
     batch_size: int = 1024
     select: str | None = None
     defaults: Mapping[str, Any] | None = None
+    decimals: str = "refuse"
     input_schema: SchemaLike | None = None
     input_format: str | None = None
     bad_rows: PathLike = "fail"

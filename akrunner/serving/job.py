@@ -42,6 +42,7 @@ from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io.bad_rows import BadRows, kept
+from akrunner.io.decimals import check_decimals
 from akrunner.io.formats import check_format
 from akrunner.io.partitioner import rechunk
 from akrunner.io.paths import check_apart
@@ -310,7 +311,7 @@ class Prediction:
             capacity.check_fits(num_workers=given.num_workers)
         settings = Settings.of(given)
         select, form = check_select(given.select), check_format(given.input_format, "input_format")
-        defaults = check_defaults(given.defaults)
+        defaults, decimals = check_defaults(given.defaults), check_decimals(given.decimals)
         bad = BadRows.of(given.bad_rows, given.max_bad_rows)
 
         def read() -> TableSource:
@@ -323,6 +324,7 @@ class Prediction:
                     select=select,
                     select_seconds=given.timeout,
                     defaults=defaults,
+                    decimals=decimals,
                     flush_seconds=given.flush_seconds if arriving else None,
                     bad=bad,
                 )
@@ -343,7 +345,7 @@ class Prediction:
             settings,
             python,
             requirements if install else None,
-            notes=read_twice(table),
+            notes=[*read_twice(table), *table.notes],
             marked=table.arriving is not None,
         )
         return cls(opened, plan, job, table, arriving)

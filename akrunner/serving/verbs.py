@@ -36,6 +36,7 @@ def predict(
     batch_size: int = 1024,
     select: str | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     bad_rows: PathLike = "fail",
@@ -73,7 +74,8 @@ def predict(
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows. A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`. A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -86,6 +88,9 @@ def predict(
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
@@ -146,6 +151,7 @@ def predict(
             batch_size=batch_size,
             select=select,
             defaults=defaults,
+            decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
             bad_rows=bad_rows,
@@ -196,6 +202,7 @@ def plan_predict(
     batch_size: int = 1024,
     select: str | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     bad_rows: PathLike = "fail",
@@ -234,7 +241,8 @@ def plan_predict(
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows. A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`. A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -247,6 +255,9 @@ def plan_predict(
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
@@ -304,6 +315,7 @@ def plan_predict(
             batch_size=batch_size,
             select=select,
             defaults=defaults,
+            decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
             bad_rows=bad_rows,
@@ -355,6 +367,7 @@ def predict_stream(
     watch_seconds: float = 10.0,
     select: str | None = None,
     defaults: Mapping[str, Any] | None = None,
+    decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     bad_rows: PathLike = "fail",
@@ -384,9 +397,10 @@ def predict_stream(
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
             and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV
-            with `input_format="csv"`. "kafka://broker/topic?group=g", "redis://host/stream?group=g" and
-            "files:///directory?group=g" go on where the group was.
+            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
+            `select`. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with
+            `input_format="csv"`. "kafka://broker/topic?group=g", "redis://host/stream?group=g" and "files:///directory?group=g" go
+            on where the group was.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -403,6 +417,9 @@ def predict_stream(
         select: SQL over the table, which it calls `input`; or only what stands between SELECT and FROM.
         defaults: column -> what stands there for a null, {"age": 0}, of the column's type, for the model and in the rows that come
             out. None: nulls stay nulls.
+        decimals: what columns of decimals become, which a script cannot be given. "float64": the nearest double; "text": all
+            digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
+            fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
@@ -448,6 +465,7 @@ def predict_stream(
             batch_size=batch_size,
             select=select,
             defaults=defaults,
+            decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
             bad_rows=bad_rows,

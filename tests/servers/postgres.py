@@ -22,7 +22,7 @@ from tests.conftest import NOT_RUN
 USER, PASSWORD = "akr", "s3cret-w0rd"
 
 
-def _binaries() -> str | None:
+def binaries() -> str | None:
     with contextlib.suppress(ImportError):
         import importlib.util
 
@@ -104,7 +104,7 @@ def _free() -> int:
 
 @pytest.fixture(scope="session")
 def _server() -> Iterator[Postgres]:
-    install = _binaries()
+    install = binaries()
     if install is None:
         pytest.skip(
             f"{NOT_RUN}a real PostgreSQL: there is no wheel of pgserver for Python {sys.version_info[0]}.{sys.version_info[1]}; apt-get install postgresql"

@@ -9,6 +9,8 @@ directory. Each system has a module, which is imported when a job names one of i
     iceberg://catalog/shop.sales               -> iceberg
     delta:///lake/sales, delta+s3://b/sales    -> delta
     lake/sales, s3://b/sales                   -> delta or iceberg, if such a table is there (`akrunner.io.lakehouse`)
+    flightsql://me@host:31337?table=sales      -> flightsql
+    snowflake://me@account/db/schema?table=t   -> snowflake
 
 Rows are read from a table, or written to it in one transaction that is committed when the job has succeeded.
 
@@ -38,6 +40,8 @@ _MODULES: Mapping[str, str] = {
     "duckdb": "duckdb",
     "delta": "delta",
     "iceberg": "iceberg",
+    "flightsql": "flightsql",
+    "snowflake": "snowflake",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 #: a URL without its slashes
@@ -45,7 +49,7 @@ _SHORT = re.compile(r"([A-Za-z][A-Za-z0-9]*):(?!//)(.+)")
 #: schemes of systems that keep tables and have no module here, so that no file system of that name is looked for
 _OTHERS = frozenset(
     "bigquery cassandra clickhouse cockroachdb databricks db2 druid elasticsearch firebird hbase hive impala influxdb "
-    "mariadb mongodb mssql mysql odbc oracle phoenix presto pulsar redshift rocketmq sap singlestore snowflake "
+    "mariadb mongodb mssql mysql odbc oracle phoenix presto pulsar redshift rocketmq sap singlestore "
     "sqlserver teradata tidb trino vertica".split()
 )
 
@@ -85,6 +89,18 @@ def names_table(url: str) -> bool:
         ConfigError: it has an option twice.
     """
     return not system_of(url).queries or "table" in Url.parse(url).options
+
+
+def with_decimals(url: str, decimals: str) -> str:
+    """Return a URL by which the system itself converts decimals that Arrow cannot hold, if it can.
+
+    Args:
+        decimals: one of `akrunner.io.decimals.WAYS`.
+    """
+    options = getattr(system_of(url), "decimals", ())
+    if decimals not in options or "decimals" in Url.parse(url).options:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}decimals={decimals}"
 
 
 def one_system(given: Any, form: str | None) -> str | None:

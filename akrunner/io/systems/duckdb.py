@@ -100,7 +100,7 @@ def _connected(path: str, what: str, kind: type[AkrunnerError], writes: bool = F
     import duckdb
 
     try:
-        return duckdb.connect(path, read_only=not writes)
+        connection = duckdb.connect(path, read_only=not writes)
     except duckdb.ConnectionException as e:
         if "different configuration" not in str(e):
             raise
@@ -108,6 +108,9 @@ def _connected(path: str, what: str, kind: type[AkrunnerError], writes: bool = F
         raise kind(
             f"{what}: this process has a connection to {path} open itself (duckdb.connect); close it first{instead}"
         ) from None
+    # a table that does not exist would be a variable of this code that has its name
+    connection.execute("SET SESSION python_enable_replacements = false")
+    return connection
 
 
 def _table(connection: Any, place: Url) -> str:

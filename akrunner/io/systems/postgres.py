@@ -51,6 +51,8 @@ class _Postgres:
     """PostgreSQL as a `System`."""
 
     queries = True
+    #: what `?decimals=` may say
+    decimals = pg_types.DECIMALS
 
     def in_files(self, url: str) -> bool:
         return False

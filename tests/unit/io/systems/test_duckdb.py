@@ -52,3 +52,13 @@ def test_a_file_that_this_process_has_open(file: Path) -> None:
             SYSTEM.output(f"duckdb:///{file}?table=u", X, False)
     with contextlib.closing(duckdb.connect(str(file), read_only=True)):
         assert rows(file, "u") == [1]
+
+
+@pytest.mark.parametrize("table", ["ours", "table", "connection", "quoted"])
+def test_a_new_table_may_have_the_name_of_a_variable(file: Path, table: str) -> None:
+    sink = SYSTEM.output(f"duckdb:///{file}?table={table}", X, False)
+    sink.write_rows(pa.record_batch([pa.array([7], pa.int64())], schema=X))
+    sink.commit()
+    assert rows(file, table) == [7]
+    with pytest.raises(SourceError, match="Table with name pa does not exist"):
+        SYSTEM.open(f"duckdb:///{file}", "SELECT * FROM pa", None)

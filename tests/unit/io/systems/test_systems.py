@@ -87,7 +87,7 @@ def test_a_url_in_parts_shows_no_password() -> None:
         ),
         ("mysql+pymysql://h/d", "no mysql"),
         ("jdbc:mysql://h/d", "no mysql"),
-        ("Snowflake://h/d", "no snowflake"),
+        ("Redshift://h/d", "no redshift"),
         ("postgresql+psycopg2://h/d?table=t", r"write postgresql://, without \+psycopg2"),
         ("jdbc:postgresql://h/d?table=t", "write postgresql://, without jdbc:"),
         ("delta:lake/t", "write delta:///lake/t"),

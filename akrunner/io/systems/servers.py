@@ -1,0 +1,152 @@
+"""Servers that speak Arrow themselves, by their ADBC drivers: what Flight SQL and Snowflake share.
+
+A table is read by one query, whose result is one state of it. The types are those of the server's Arrow.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.foreign import ours
+from akrunner.io.paths import local_path
+from akrunner.io.sql import heard
+from akrunner.io.systems.adbc import Drawn, asked
+from akrunner.io.systems.base import TableSink, Url, quoted, slices
+from akrunner.io.table import TableSource
+
+#: seconds that a server may take to answer the first time
+_CONNECT_SECONDS = 60.0
+
+
+class Server(abc.ABC):
+    """A server as a `System`. A subclass says how to connect to it, and how it writes names.
+
+    Attributes:
+        called: the words for such a server in errors.
+        options: the options that its URLs may have.
+    """
+
+    queries = True
+    called: str
+    options: Sequence[str]
+
+    def in_files(self, url: str) -> bool:
+        """Whether the URL's table is in files of this machine."""
+        return False
+
+    @abc.abstractmethod
+    def connect(self, place: Url) -> Any:
+        """Return a connection of ADBC's DB-API that commits each statement by itself.
+
+        Raises:
+            ConfigError: the driver is missing, or the URL lacks something.
+            Exception: whatever the driver raises.
+        """
+
+    def named(self, table: str) -> str:
+        """Return a table's name quoted for SQL: NAME, or names with dots between them, as `SCHEMA.NAME`."""
+        return ".".join(map(quoted, table.split(".")))
+
+    def open(self, url: str, query: str | None, columns: Sequence[str] | None) -> TableSource:
+        """Return a table, as `System.open` does."""
+        place = self._parsed(url)
+        if place.table is None and query is None:
+            raise SourceError(
+                f"source: {place.shown} names no table: put ?table=NAME (or SCHEMA.NAME) behind it, or give select= "
+                "(--select), which the server runs"
+            )
+        text = query.strip().rstrip(";") if query is not None else f"SELECT * FROM {self.named(place.table or '')}"
+        what = f"source: cannot read {place.shown}"
+        with (
+            ours(SourceError, what),
+            contextlib.closing(self._connected(place)) as connection,
+            contextlib.closing(connection.cursor()) as cursor,
+        ):
+            schema = _schema_of(cursor, text)
+        if columns is not None and query is None and set(columns) <= set(schema.names):
+            text = f"SELECT {', '.join(map(quoted, columns))} FROM {self.named(place.table or '')}"
+            schema = pa.schema([schema.field(name) for name in columns])
+
+        def start(cursor: Any) -> pa.RecordBatchReader:
+            asked(cursor, lambda: cursor.execute(text))
+            return cursor.fetch_record_batch()
+
+        drawn = Drawn(lambda: self._connected(place), start, SourceError, what)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in slices(drawn.batches()):
+                if [(one.name, one.type) for one in batch.schema] != [(one.name, one.type) for one in schema]:
+                    raise SourceError(f"{what}: somebody has changed its columns meanwhile")
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+        return TableSource(schema, batches, place.shown, replayable=True, stop=drawn.stop)
+
+    def output(self, url: str, schema: pa.Schema, overwrite: bool) -> TableSink:
+        """Refuse the output.
+
+        Raises:
+            SinkError: always.
+        """
+        raise SinkError(
+            f"output: {self._parsed(url).shown}: tables of {self.called} are inputs only; write Parquet, and load that"
+        )
+
+    def _parsed(self, url: str) -> Url:
+        place = Url.parse(url)
+        place.check(("table", *self.options))
+        return place
+
+    def _connected(self, place: Url) -> Any:
+        return heard(lambda: self.connect(place), None, _CONNECT_SECONDS)
+
+
+def _schema_of(cursor: Any, query: str) -> pa.Schema:
+    """Return the schema of a query's result, without its rows."""
+    try:
+        schema = asked(cursor, lambda: cursor.adbc_execute_schema(query))
+    except Exception as e:
+        if type(e).__name__ != "NotSupportedError":
+            raise
+        asked(cursor, lambda: cursor.execute(f"SELECT * FROM ({query}) AS q WHERE 1 = 0"))
+        schema = cursor.fetch_record_batch().schema
+    return pa.schema([pa.field(one.name, one.type, one.nullable) for one in schema])
+
+
+def parts_of(place: Url) -> urllib.parse.SplitResult:
+    """Return the user, password, host, port and path of a URL.
+
+    Raises:
+        ConfigError: the URL has no host, or a port that is no number.
+    """
+    try:
+        parts = urllib.parse.urlsplit(place.base)
+        if parts.hostname and (parts.port is None or parts.port > 0):
+            return parts
+    except ValueError:
+        pass
+    raise ConfigError(f"{place.shown}: which server? write its host, and its port, behind //")
+
+
+def secret_of(place: Url, option: str, instead: str | None, environment: Mapping[str, str], variable: str) -> str | None:
+    """Return a secret: the first line of the file that an option of the URL names, else what the URL has, else a variable's.
+
+    Args:
+        option: the option's name.
+        instead: what the URL itself has, percent-encoded; None: nothing.
+        variable: the variable's name.
+    Raises:
+        ConfigError: the file's name is no path.
+        OSError: the file cannot be read.
+    """
+    file = place.options.get(option)
+    if file is not None:
+        with open(local_path(file, option), encoding="utf-8") as stream:
+            return stream.readline().rstrip("\r\n")
+    return urllib.parse.unquote(instead) if instead is not None else environment.get(variable) or None

@@ -1,0 +1,87 @@
+"""Tables of servers by their ADBC drivers, with SQLite's driver in a server's place."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import adbc_driver_sqlite.dbapi as adbc
+import pyarrow as pa
+import pytest
+
+from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.io.systems import servers
+from akrunner.io.systems.base import Url
+from akrunner.io.systems.servers import Server
+
+
+class Here(Server):
+    called = "Somewhere"
+    options: Sequence[str] = ("tls",)
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def connect(self, place: Url) -> Any:
+        return adbc.connect(str(self.file))
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    with contextlib.closing(adbc.connect(str(tmp_path / "t.db"))) as connection, connection.cursor() as cursor:
+        cursor.adbc_ingest("t", pa.table({"id": [1, 2, 3], "s": [7, None, 9]}))
+        connection.commit()
+    return Here(tmp_path / "t.db")
+
+
+def rows(table: Any) -> list[dict[str, Any]]:
+    return [row for batch in table.batches() for row in batch.to_pylist()]
+
+
+def test_a_table_is_read_as_often_as_it_is_wanted(here: Here) -> None:
+    table = here.open("somewhere://me:s3cret@h?table=t", None, None)
+    assert table.replayable and "s3cret" not in table.name
+    assert rows(table) == rows(table) == [{"id": 1, "s": 7}, {"id": 2, "s": None}, {"id": 3, "s": 9}]
+    assert rows(here.open("somewhere://h?table=t", None, ["s"])) == [{"s": 7}, {"s": None}, {"s": 9}]
+
+
+def test_the_server_runs_a_query(here: Here) -> None:
+    assert rows(here.open("somewhere://h", "SELECT max(id) AS m FROM t;", None)) == [{"m": 3}]
+
+
+def test_columns_that_change_meanwhile_are_told(here: Here) -> None:
+    table = here.open("somewhere://h?table=t", None, None)
+    with contextlib.closing(adbc.connect(str(here.file))) as connection, connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE t RENAME COLUMN s TO other")
+        connection.commit()
+    with pytest.raises(SourceError, match="somebody has changed its columns meanwhile"):
+        rows(table)
+
+
+def test_what_is_wrong_is_told(here: Here) -> None:
+    with pytest.raises(SourceError, match=r"names no table: put \?table=NAME"):
+        here.open("somewhere://h", None, None)
+    with pytest.raises(SourceError, match="cannot read somewhere://h.table=nowhere: .*no such table"):
+        here.open("somewhere://h?table=nowhere", None, None)
+    with pytest.raises(ConfigError, match="there is no option 'tsl' here .*did you mean 'tls'"):
+        here.open("somewhere://h?table=t&tsl=on", None, None)
+    with pytest.raises(SinkError, match="tables of Somewhere are inputs only"):
+        here.output("somewhere://h?table=t", pa.schema([]), False)
+
+
+@pytest.mark.parametrize("url", ["flightsql://?table=t", "flightsql://me@?table=t", "flightsql://h:port?table=t"])
+def test_a_url_without_a_server(url: str) -> None:
+    with pytest.raises(ConfigError, match="which server\\? write its host"):
+        servers.parts_of(Url.parse(url))
+
+
+def test_where_a_secret_comes_from(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of the file\nmore\n")
+    url = Url.parse(f"flightsql://h?password_file={tmp_path}/secret")
+    assert servers.secret_of(url, "password_file", "of%20the%20url", {"V": "of a variable"}, "V") == "of the file"
+    url = Url.parse("flightsql://h")
+    assert servers.secret_of(url, "password_file", "of%20the%20url", {"V": "of a variable"}, "V") == "of the url"
+    assert servers.secret_of(url, "password_file", None, {"V": "of a variable"}, "V") == "of a variable"
+    assert servers.secret_of(url, "password_file", None, {"V": ""}, "V") is None
