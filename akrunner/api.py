@@ -11,7 +11,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError, WriteError
 from akrunner.foreign import ours, underway
-from akrunner.io.bad_rows import BadRows, kept
+from akrunner.io.bad_rows import kept
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.sinks import FirstBatchSink, MemorySink
 from akrunner.model import Model, check_target, new_folder, remove_checkpoints
@@ -78,11 +78,8 @@ def run_train(
 def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> StreamJob:
     """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
     given, engine = _with_engine(given, observer)
-    bad = BadRows.of(given.bad_rows, given.max_bad_rows)
-    source, form, columns = arriving_source(
-        given.source, given.input_format, given.input_schema, follow, engine, given.flush_seconds, bad
-    )
-    prepared = prepare("stream", dataclasses.replace(given, source=source, input_format=form, input_schema=columns))
+    given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))
+    prepared = prepare("stream", given)
     schema = prepared.job.output_schema
     table = prepared.table
     return StreamJob(

@@ -366,7 +366,7 @@ def kinds_of(option: Option) -> tuple[str, ...]:
         return ("array",)
     if kind.startswith("Mapping"):
         return ("object",)
-    if kind in ("SchemaLike", "SplitLike"):
+    if kind in ("SchemaLike", "SplitLike", "CsvLike"):
         return ("string", "object")
     return ("string", "array") if kind == "Any" else ("string",)
 

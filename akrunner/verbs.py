@@ -11,7 +11,7 @@ from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.planning.making import plan_job
 from akrunner.planning.plan import Plan
-from akrunner.prepare.arguments import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
+from akrunner.prepare.arguments import Arguments, CsvLike, PathLike, SchemaLike, ScriptLike, SplitLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob
@@ -40,6 +40,7 @@ def run(
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     bad_rows: PathLike = "fail",
     max_bad_rows: int | str = 100,
     data_format: Literal["examples", "columns"] = "examples",
@@ -47,6 +48,7 @@ def run(
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
     partition_by: SequenceNotStr[str] | None = None,
     sort_by: SequenceNotStr[str] | None = None,
@@ -121,6 +123,9 @@ def run(
         split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
@@ -135,6 +140,8 @@ def run(
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
             `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
@@ -208,6 +215,7 @@ def run(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             bad_rows=bad_rows,
             max_bad_rows=max_bad_rows,
             data_format=data_format,
@@ -215,6 +223,7 @@ def run(
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
             partition_by=partition_by,
             sort_by=sort_by,
@@ -278,6 +287,7 @@ def train(
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     bad_rows: PathLike = "fail",
     max_bad_rows: int | str = 100,
     data_format: Literal["examples", "columns"] = "examples",
@@ -350,6 +360,9 @@ def train(
         split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
@@ -421,6 +434,7 @@ def train(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             bad_rows=bad_rows,
             max_bad_rows=max_bad_rows,
             data_format=data_format,
@@ -477,6 +491,7 @@ def stream(
     decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     bad_rows: PathLike = "fail",
     max_bad_rows: int | str = 100,
     follow: bool = False,
@@ -542,6 +557,9 @@ def stream(
             fit; "refuse": an error, unless there are no digits behind the point.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
@@ -602,6 +620,7 @@ def stream(
             decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             bad_rows=bad_rows,
             max_bad_rows=max_bad_rows,
             flush_seconds=flush_seconds,
@@ -663,6 +682,7 @@ def plan(
     split_seed: int = 0,
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     bad_rows: PathLike = "fail",
     max_bad_rows: int | str = 100,
     follow: bool = False,
@@ -672,6 +692,7 @@ def plan(
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
     partition_by: SequenceNotStr[str] | None = None,
     sort_by: SequenceNotStr[str] | None = None,
@@ -753,6 +774,9 @@ def plan(
         split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
@@ -769,6 +793,8 @@ def plan(
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
             `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
@@ -841,6 +867,7 @@ def plan(
             split_seed=split_seed,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             bad_rows=bad_rows,
             max_bad_rows=max_bad_rows,
             flush_seconds=flush_seconds,
@@ -849,6 +876,7 @@ def plan(
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
             partition_by=partition_by,
             sort_by=sort_by,

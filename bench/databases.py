@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import statistics
 import tempfile
@@ -44,7 +45,7 @@ def databases() -> list[Row]:
     table = _table()
     with tempfile.TemporaryDirectory() as folder, _postgres() as server:
         rows = _compared("PostgreSQL", f"{server.url}?table={{}}&connections=1", table, *_adbc(lambda: _to(server)))
-        read = system_of(server.url).open(f"{server.url}?table=ours", None, None)
+        read = system_of(server.url).open(f"{server.url}?table=ours0", None, None)
         alone = _adbc(lambda: _to(server))[0]
         rows.append(
             _row(
@@ -82,6 +83,10 @@ def _postgres() -> Iterator[Postgres]:
                 os.environ["PGPASSWORD"] = before
 
 
+def _names(stem: str) -> Iterator[str]:
+    return (f"{stem}{number}" for number in itertools.count())
+
+
 def _to(server: Postgres) -> Any:
     return adbc_postgres.connect(server.url)
 
@@ -91,46 +96,49 @@ def _counted(batches: Any) -> None:
 
 
 def _adbc(connect: Callable[[], Any]) -> tuple[Callable[[], None], Callable[[pa.Table], None]]:
-    """Reading and writing by a driver alone."""
+    """Reading and writing by a driver alone; each table that is written is a new one."""
+    names = _names("alone")
 
     def read() -> None:
         with contextlib.closing(connect()) as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT * FROM alone")
+            cursor.execute("SELECT * FROM alone0")
             _counted(cursor.fetch_record_batch())
 
     def write(table: pa.Table) -> None:
         with contextlib.closing(connect()) as connection, connection.cursor() as cursor:
-            cursor.adbc_ingest("alone", table.to_reader(CHUNK), mode="replace")
+            cursor.adbc_ingest(next(names), table.to_reader(CHUNK), mode="create")
             connection.commit()
 
     return read, write
 
 
 def _duckdb(path: str) -> tuple[Callable[[], None], Callable[[pa.Table], None]]:
+    names = _names("alone")
+
     def read() -> None:
         with duckdb.connect(path, read_only=True) as connection:
-            _counted(connection.sql("SELECT * FROM alone").to_arrow_reader(65536))
+            _counted(connection.sql("SELECT * FROM alone0").to_arrow_reader(65536))
 
     def write(table: pa.Table) -> None:
         with duckdb.connect(path) as connection:
             connection.register("given", table)
-            connection.execute("CREATE OR REPLACE TABLE alone AS SELECT * FROM given")
+            connection.execute(f"CREATE TABLE {next(names)} AS SELECT * FROM given")
 
     return read, write
 
 
 def _compared(name: str, url: str, table: pa.Table, read: Callable[[], None], write: Callable[[pa.Table], None]) -> list[Row]:
     system, task = system_of(url), TaskSpec("worker", 0)
-    batches = table.to_batches(CHUNK)
+    batches, names = table.to_batches(CHUNK), _names("ours")
 
     def ours_out() -> None:
-        sink = system.output(url.format("ours"), table.schema, True)
+        sink = system.output(url.format(next(names)), table.schema, False)
         for batch in batches:
             sink.write(task, batch)
         sink.commit()
 
     out = _row(f"{name}: write", ours_out, lambda: write(table), "the driver alone")
-    source = system.open(url.format("ours"), None, None)
+    source = system.open(url.format("ours0"), None, None)
     return [_row(f"{name}: read", lambda: _counted(source.batches()), read, "the driver alone"), out]
 
 

@@ -32,7 +32,7 @@ from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.planning.making import plan_job
 from akrunner.planning.plan import Plan
-from akrunner.prepare.arguments import Arguments, PathLike, SchemaLike, ScriptLike, SplitLike
+from akrunner.prepare.arguments import Arguments, CsvLike, PathLike, SchemaLike, ScriptLike, SplitLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob
@@ -50,7 +50,7 @@ from typing import Any, Literal
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
-from akrunner.prepare.arguments import PathLike, SchemaLike
+from akrunner.prepare.arguments import CsvLike, PathLike, SchemaLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -94,7 +94,7 @@ __all__ = ["Attached", "FlinkEngine", "predict", "run", "stream"]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from akrunner.io.paths import PathLike

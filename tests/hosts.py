@@ -29,8 +29,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
 #: what jobs and commands import sooner or later, where it is there
 _IMPORTED = """
@@ -72,6 +70,8 @@ class _Server:
 
 
 _server: list[_Server] = []
+#: the processor's seconds of each host whose end has been heard, with those of what it has waited for
+spent: list[float] = []
 _starting = threading.Lock()
 
 
@@ -82,15 +82,9 @@ def _there() -> _Server:
         return _server[0]
 
 
-def running() -> tuple[int, list[psutil.Process]]:
-    """The server's pid, 0 for none, and the hosts it has now."""
-    if not _server:
-        return 0, []
-    pid = _server[0].process.pid
-    try:
-        return pid, psutil.Process(pid).children()
-    except psutil.Error:
-        return pid, []
+def server() -> int:
+    """The pid of the process that hosts are forked from, 0 for none."""
+    return _server[0].process.pid if _server else 0
 
 
 class Popen:
@@ -144,7 +138,9 @@ class Popen:
     def poll(self) -> int | None:
         with self._lock:
             if self.returncode is None and select.select([self._told], [], [], 0)[0]:
-                self.returncode = int(self._line())
+                status, seconds = self._line().split()
+                self.returncode = int(status)
+                spent.append(float(seconds))
                 self._told.close()
             return self.returncode
 
@@ -270,14 +266,14 @@ def serve(number: int) -> None:
 def _tell_ends(hosts: dict[int, socket.socket]) -> None:
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
         except ChildProcessError:
             return
         if pid == 0:
             return
         with hosts.pop(pid) as told:
             try:
-                told.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+                told.sendall(b"%d %.3f\n" % (os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime))
             except BrokenPipeError:
                 pass  # who has asked for it waits no longer
 

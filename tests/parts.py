@@ -10,18 +10,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gc
+import importlib
 import os
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
-from tests import java
+from tests import hosts, java
 
 #: marker -> what ends its start in a test that has none of the markers, with these words. (Not in tests on Flink: they share what one of them has
 #: started, with that one's environment.)
@@ -99,6 +103,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: _rank(item, known[id(item)]))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """In a fresh checkout, have each of pytest-xdist's processes begin with other files: pytest rewrites and compiles each file for all, which takes
+    longer than all else that it does to collect the tests, and processes that went through the files side by side would each do it."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or sys.dont_write_bytecode:
+        return
+    mark = f"{sys.implementation.cache_tag}-pytest-{pytest.__version__}.pyc"
+    given = [Path(argument.partition("::")[0]).absolute() for argument in session.config.args]
+    files = sorted({file for path in given for file in (path.rglob("test_*.py") if path.is_dir() else [path])})
+    new = [file for file in files if not (file.parent / "__pycache__" / f"{file.stem}.{mark}").exists()]
+    for file in new[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        # what goes wrong goes wrong again, and is told, when pytest imports it
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
+
+
 def pytest_collection_finish() -> None:
     # thousands of tests, which stay until the end: no collection has to look at them again, nor those with which pytest ends
     gc.collect()
@@ -142,31 +163,42 @@ def pytest_unconfigure() -> None:
 # -- where the time goes
 
 
+#: whose seconds are those of what tests share (Flink's clusters), which end behind the last test of a process
+SHARED = "(what is shared, when it ended)"
+
+
 class Times:
-    """Sums up what the reports say. Seconds of processor are those of a test's own process and of the children it has waited for;
-    what jobs do in warm workers (`tests/warmth.py`) is not among them."""
+    """Sums up what the reports say. Seconds of processor are pytest's own, and those of the processes that a test has started and waited for,
+    or had started by `tests.hosts`, with all that these have waited for; what jobs do in warm workers (`tests/warmth.py`) is not among them."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
-        self.processor: dict[str, float] = defaultdict(float)
+        self.own: dict[str, float] = defaultdict(float)
+        self.started: dict[str, float] = defaultdict(float)
         self.tests: dict[str, set] = defaultdict(set)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         file = report.nodeid.partition("::")[0]
         self.seconds[file] += report.duration
-        self.processor[file] += sum(value for name, value in report.user_properties if name == "processor") * (
-            report.when == "teardown"
-        )
         self.tests[file].add(report.nodeid)
+        if report.when == "teardown":
+            said = dict(report.user_properties)
+            self.own[file] += said.get("own", 0.0)
+            self.started[file] += said.get("started", 0.0)
+            self.started[SHARED] += said.get("shared", 0.0)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        terminalreporter.write_line("seconds  of processor  tests  file")
-        for file in sorted(self.seconds, key=lambda name: -self.seconds[name]):
-            terminalreporter.write_line(
-                f"{self.seconds[file]:7.1f}  {self.processor[file]:12.1f}  {len(self.tests[file]):5}  {file}"
-            )
-        totals = sum(self.seconds.values()), sum(self.processor.values()), sum(map(len, self.tests.values()))
-        terminalreporter.write_line("{:7.1f}  {:12.1f}  {:5}  all".format(*totals))
+        # those that take most of the processor first
+        files = sorted(self.seconds.keys() | {SHARED}, key=lambda name: -self.own[name] - self.started[name])
+        terminalreporter.write_line("seconds  of processor: own  started  tests  file")
+        for file in files:
+            self._write(terminalreporter, self.seconds[file], self.own[file], self.started[file], len(self.tests[file]), file)
+        totals = (sum(of.values()) for of in (self.seconds, self.own, self.started))
+        self._write(terminalreporter, *totals, sum(map(len, self.tests.values())), "all")
+
+    @staticmethod
+    def _write(terminalreporter: Any, seconds: float, own: float, started: float, tests: int, name: str) -> None:
+        terminalreporter.write_line(f"{seconds:7.1f}  {own:17.1f}  {started:7.1f}  {tests:5}  {name}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -174,18 +206,24 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Times(), "akrunner-times")
 
 
-def _processor() -> float:
-    return sum(os.times()[:4])
+def _processor() -> tuple[float, float]:
+    """(seconds of this process, those of the processes it has waited for, and of hosts)."""
+    user, system, theirs, theirs_system, _ = os.times()
+    return user + system, theirs + theirs_system + sum(hosts.spent)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    before = _processor()
     result = yield
-    item.user_properties.append(("processor", _processor() - item.stash.get(_BEGAN, _processor())))
+    after = _processor()
+    own, started = item.stash.get(_BEGAN, before)
+    shared = after[1] - before[1] if nextitem is None else 0.0
+    item.user_properties += [("own", after[0] - own), ("started", after[1] - started - shared), ("shared", shared)]
     return result
 
 
-_BEGAN = pytest.StashKey[float]()
+_BEGAN = pytest.StashKey[tuple[float, float]]()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -14,6 +14,7 @@ import akrunner
 from akrunner.cli.guarded import silence_stdout
 from akrunner.foreign import redacted
 from akrunner.io import formats
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.sinks import ArrowStream, LineWriter, format_shown
 from akrunner.running.outputs import check_lines
 
@@ -70,6 +71,22 @@ def form_of(output: str | None, form: str | None, as_json: bool, schema: str | N
     return chosen
 
 
+def csv_of(given: str | None, form: str | None) -> CsvOptions | None:
+    """Return how rows go to stdout as CSV; None: with commas, or they go elsewhere.
+
+    Args: given: the value of --output-csv; form: what `form_of` returned.
+    Raises: ConfigError: the value is wrong, or the rows go to stdout in another format.
+    """
+    csv = CsvOptions.of(given, "output_csv")
+    if csv is not None and form is not None and not formats.named(form).delimited:
+        raise akrunner.ConfigError(f"--output-csv: {form} goes to stdout; give --output-format csv")
+    if csv is not None and form is not None and not csv.delimiter and "," in (csv.decimal, csv.quote):
+        raise akrunner.ConfigError(
+            "--output-csv: ',' stands between cells; give another delimiter, such as delimiter=semicolon"
+        )
+    return csv
+
+
 def planned_form(path: str | None) -> str:
     """Return the format in which a stream's rows are written, for a plan. Args: path: the output file, None for stdout."""
     return format_shown(path, None) if path is not None else formats.LINES[0].name
@@ -81,13 +98,14 @@ def check_not_stdout(output: str | None) -> None:
         raise akrunner.ConfigError(f"--output {output}: a detached job has no stdout here; name a file")
 
 
-def write(batches: Iterable[pa.RecordBatch], form: str, schema: pa.Schema | None) -> None:
-    """Write rows to stdout as they come. Args: form: as `form_of` returns it; schema: the schema of the rows, None if there are
-        none.
+def write(batches: Iterable[pa.RecordBatch], form: str, schema: pa.Schema | None, csv: CsvOptions | None = None) -> None:
+    """Write rows to stdout as they come.
+
+    Args: form: as `form_of` returns it; schema: the schema of the rows, None if there are none; csv: how CSV is written.
 
     Raises: WriteError: stdout cannot be written.
     """
-    writer = (ArrowStream if form == _ARROW else LineWriter)(sys.stdout.buffer, form, schema)
+    writer = (ArrowStream if form == _ARROW else LineWriter)(sys.stdout.buffer, form, schema, csv=csv)
     try:
         for batch in batches:
             writer.write(batch)

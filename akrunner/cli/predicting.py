@@ -47,6 +47,7 @@ def predict(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     rows_to = None
     if not streams and not detach:
         rows_to = lines.form_of(output, words["output_format"], as_json, words["output_schema"])
+    csv = lines.csv_of(words["output_csv"], rows_to)
     with screen:
         _check(words, streams, output_live, detach)
         options = {**given.options("predict_stream" if streams else "predict", words), "observer": screen}
@@ -70,9 +71,9 @@ def predict(ctx: typer.Context, words: Mapping[str, Any]) -> None:
             return
         if rows_to is not None:
             # the rows are kept in memory, and go to stdout when the job has succeeded
-            options.update(output=None, output_format=None)
+            options.update(output=None, output_format=None, output_csv=None)
         result = akrunner.predict(model, given.source(words), **options)
-    screen.result(result, rows_to)
+    screen.result(result, rows_to, csv)
 
 
 def _plan(
@@ -91,7 +92,9 @@ def _plan(
     detached.check_detach(options, detach)
     output = words["output"] if not lines.is_stdout(words["output"]) else None
     meant = {name: value for name, value in options.items() if name != "observer"}
-    meant.update(output=output, output_format=words["output_format"] if output is not None else None)
+    for one in ("output_format", "output_csv"):
+        meant[one] = words[one] if output is not None else None
+    meant["output"] = output
     plan = akrunner.plan_predict(model, given.source(words), **meant)
     if output is None:
         form = lines.form_of(words["output"], words["output_format"], words["as_json"], words["output_schema"]) or ""

@@ -63,12 +63,13 @@ def run(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     _check_asked(ctx, words)
     screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
     rows_to = None if detach else lines.form_of(output, words["output_format"], words["as_json"], words["output_schema"])
+    csv = lines.csv_of(words["output_csv"], rows_to)
     with screen:
         options = _options("run", ctx, words, screen)
         source = _table(words, "run")
         if rows_to is not None:
             # the rows are kept in memory, and go to stdout when the job has succeeded
-            options.update(output=None, output_format=None)
+            options.update(output=None, output_format=None, output_csv=None)
         if words["dry_run"]:
             detached.check_detach(options, detach)
             _plan("run", ctx, words, source, options, form=rows_to)
@@ -77,7 +78,7 @@ def run(ctx: typer.Context, words: Mapping[str, Any]) -> None:
             detached.detach(words["script"], source, "batch", options, words["as_json"], words["quiet"])
             return
         result = akrunner.run(words["script"], source, **options)
-    screen.result(result, rows_to)
+    screen.result(result, rows_to, csv)
 
 
 def train(ctx: typer.Context, words: Mapping[str, Any]) -> None:

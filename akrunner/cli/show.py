@@ -21,6 +21,7 @@ from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
 from akrunner.column_types import TIMES, family_of
 from akrunner.engines.inputs.wording import verdict
+from akrunner.io.csv_options import CsvOptions
 from akrunner.tables import grid
 from akrunner.tables.shown import NULL
 
@@ -88,15 +89,15 @@ class Screen:
 
     # -- afterwards
 
-    def result(self, result: Result, rows_to: str | None = None) -> None:
+    def result(self, result: Result, rows_to: str | None = None, csv: CsvOptions | None = None) -> None:
         """Print the closing line of a job, and its rows if they went to no file.
 
-        Args: rows_to: the format in which all rows go to stdout, None: only the first rows are shown.
+        Args: rows_to: the format in which all rows go to stdout, None: only the first rows are shown; csv: how CSV is written.
         """
         with telling(kept_at(result.output)):
-            self._result(result, rows_to)
+            self._result(result, rows_to, csv)
 
-    def _result(self, result: Result, rows_to: str | None) -> None:
+    def _result(self, result: Result, rows_to: str | None, csv: CsvOptions | None) -> None:
         if self._json:
             body = {
                 "ok": True,
@@ -116,7 +117,7 @@ class Screen:
             self._tell_places(result)
         self._tell_kept(result.work_dir, result.stats)
         if rows_to is not None and result.table is not None:
-            lines.write(result.table.to_batches(), rows_to, result.table.schema)
+            lines.write(result.table.to_batches(), rows_to, result.table.schema, csv)
         elif result.table is not None and result.table.num_rows:
             self.preview(result.table, "--output FILE keeps them all")
 

@@ -15,6 +15,7 @@ import akrunner
 from akrunner.cli import lines, values
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
+from akrunner.io.csv_options import CsvOptions
 from akrunner.prepare.schemas import schema_of
 from akrunner.tables import clauses, ddl, files, grid, shown, statements
 from akrunner.tables.chosen import check_project, store_for, told_of
@@ -46,7 +47,7 @@ into PROJECT/T/ are a table. The name T alone is enough if --project or AKRUNNER
 
 app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 PROJECT = typer.Option(None, "--project", "-p", envvar=PROJECT_VARIABLE, help="The project of names without one.")
-JSON, INPUT_SCHEMA, INPUT_FORMAT = flag("as_json"), flag("input_schema"), flag("input_format")
+JSON, INPUT_SCHEMA, INPUT_FORMAT, INPUT_CSV = flag("as_json"), flag("input_schema"), flag("input_format"), flag("input_csv")
 _TABLE = "odps://PROJECT/tables/T[/pt=VALUE], PROJECT.T or T."
 _CELL = 60
 
@@ -196,6 +197,7 @@ def put(
     select: str | None = typer.Option(None, help="SQL over the file, called `input` in it."),
     input_schema: str | None = INPUT_SCHEMA,
     input_format: str | None = INPUT_FORMAT,
+    input_csv: str | None = INPUT_CSV,
     no_header: bool = typer.Option(
         False,
         "--no-header",
@@ -215,9 +217,12 @@ def put(
         overwrite=overwrite,
         input_schema=schema_of(input_schema, "input_schema"),
         input_format=input_format,
+        input_csv=CsvOptions.of(input_csv, "input_csv"),
         select=select,
         header=not no_header,
     )
+    for note in done.notes:
+        typer.echo(f"warning: {note}", err=True)
     said = f"{'wrote' if overwrite else 'added'} {done.rows:,} row{'s' * (done.rows != 1)} to {name}"
     with telling(said):
         if as_json:

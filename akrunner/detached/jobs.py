@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from akrunner import codec, leftovers
+from akrunner import leftovers
 from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.engines.flink.host.rest import ENDED, Rest
 from akrunner.engines.flink.schemas import schema_text
@@ -26,13 +26,13 @@ from akrunner.launch.files import lay_out, read_script, writes_output
 from akrunner.model import check_target
 from akrunner.options import carried, meaningless, misfit, of_verb
 from akrunner.prepare.arguments import Arguments
-from akrunner.prepare.job import prepare
+from akrunner.prepare.job import check_output, prepare
 from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.schemas import schema_of
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
 from akrunner.spec import JobSpec
-from akrunner.tables.opening import check_reachable, sink_to
+from akrunner.tables.opening import check_reachable
 
 _NAME = "akrunner "
 #: what the host process of a detached job runs
@@ -172,14 +172,8 @@ def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options:
         raise ConfigError(_NO_OUTPUT)
     if output is not None and job.output_schema is not None:
         # this only checks; the host writes
-        sink_to(
-            os.fspath(output),
-            job.output_schema.arrow,
-            codec.write_examples,
-            form,
-            bool(options.get("overwrite")),
-            layout_of(arguments),
-        )
+        overwrite = bool(options.get("overwrite"))
+        check_output(output, form, overwrite, job.output_schema.arrow, layout_of(arguments))
     lay_out(job.script, os.path.join(folder, "work"))
     return job
 

@@ -34,7 +34,7 @@ _GZIP_LEVEL = 6
 #: the words of Arrow and zlib for an archive that cannot be unpacked. An OSError with other words is the disk's or the network's.
 _DAMAGED = re.compile(r"(inflate|decompress) (init )?failed|compressed stream", re.IGNORECASE)
 #: names that end so say that the file is not compressed
-_PLAIN = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
+_PLAIN = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,10 @@ import pyarrow.csv as pa_csv
 
 from akrunner.errors import ConfigError
 from akrunner.io import parse
+from akrunner.io.csv_options import swap
 from akrunner.io.formats.base import pieces_of
 from akrunner.io.paths import Files
 from akrunner.io.text import Piece, Pieces
-
-#: a byte that is in no text
-_NOWHERE = "\xff"
 
 
 class Dialect:
@@ -43,12 +41,7 @@ class Dialect:
             raise ConfigError(f"quoteChar={quote!r} is the fieldDelimiter, too")
         self.delimiter = delimiter
         self.quote = quote
-        marks, plain = (delimiter + (quote or _NOWHERE)).encode("latin-1"), b',"'
-        # a mark takes the byte of `,` or `"`, and the byte that has to make room takes the one that became free
-        sources = marks + bytes(sorted(set(plain) - set(marks)))
-        targets = plain + bytes(sorted(set(marks) - set(plain)))
-        self.there = bytes.maketrans(sources, targets) if marks != plain else None
-        self.back = bytes.maketrans(targets, sources) if marks != plain else None
+        self.there, self.back = swap(delimiter, quote)
 
 
 class _Parser(parse.CsvParser):

@@ -16,7 +16,6 @@ from akrunner.io.bad_rows import BadRows
 from akrunner.io.formats.lines import Lines
 from akrunner.io.readers import no_bad_rows
 from akrunner.io.table import TableSource
-from akrunner.io.text import Pieces
 from akrunner.io.tolerant import tolerant
 from akrunner.schema import Schema
 
@@ -40,7 +39,8 @@ def open_text(fd: int, form: Lines, schema: Schema | None, follow: bool, name: s
     if bad is not None and not form.tolerant:
         raise no_bad_rows(name)
     read = _growing(fd, name) if follow else lambda size: os.read(fd, _BLOCK)
-    pieces = Pieces(read, form.quoted, name, growing=True, bad=bad)
+    with ours(SourceError, f"source: cannot read {name} as {form.name}"):
+        form, pieces, notes = form.text(read, name, growing=True, wait=schema is None, bad=bad)
     asked = pa.schema([(field.name, field.type) for field in schema]) if schema is not None else None
     parser = tolerant(form.parser(pieces, asked), pieces, bad, schema.arrow if schema is not None else None)
     if schema is not None:
@@ -49,7 +49,7 @@ def open_text(fd: int, form: Lines, schema: Schema | None, follow: bool, name: s
         )
     with ours(SourceError, f"source: cannot read {name} as {form.name}"):
         guessed, batches = parse.opened(pieces, parser)
-    return TableSource(guessed, lambda: _judged(batches, bad), name, bad=bad)
+    return TableSource(guessed, lambda: _judged(batches, bad), name, bad=bad, notes=tuple(notes))
 
 
 def _as_asked(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,7 @@ from akrunner.errors import SinkError
 from akrunner.foreign import redacted
 from akrunner.io import formats
 from akrunner.io.compression import CODECS
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.formats.base import Compression, Format
 from akrunner.wire.near import nearest
 
@@ -30,6 +31,7 @@ class Layout:
         sort_by: (column, whether its largest values come first), the most important column first.
         append: whether new files are put beside those that are there.
         manifest: whether a file says which files, rows and columns there are.
+        csv: how CSV is written; None: as the file's name says, or with commas.
     """
 
     partition_by: tuple[str, ...] = ()
@@ -39,6 +41,7 @@ class Layout:
     sort_by: tuple[tuple[str, bool], ...] = ()
     append: bool = False
     manifest: bool = False
+    csv: CsvOptions | None = None
 
     @property
     def order(self) -> tuple[tuple[str, bool], ...]:
@@ -54,6 +57,7 @@ class Layout:
             self._only_of_directories()
             or ("sort_by= (--sort-by)" if self.sort_by else "")
             or ("output_compression= (--output-compression)" if self.compression is not None else "")
+            or ("output_csv= (--output-csv)" if self.csv is not None else "")
         )
 
     def _only_of_directories(self) -> str:

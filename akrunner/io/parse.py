@@ -17,6 +17,7 @@ import pyarrow.json as pa_json
 
 from akrunner.errors import SourceError
 from akrunner.io import exact, suspects, zones
+from akrunner.io.csv_options import COMMA, CsvOptions, word_of
 from akrunner.io.lines import LooseQuote, Positions, count, csv_row_ends, depth, line_ends, long_lines, recovered
 from akrunner.io.text import Piece, Pieces
 from akrunner.schema import repeated, to_floats
@@ -116,7 +117,7 @@ class Parser(Protocol):
 
 
 class CsvParser:
-    """Parses CSV, whose first line names the columns.
+    """Parses CSV.
 
     Attributes:
         schema: the schema of the batches; None until it is guessed.
@@ -133,13 +134,20 @@ class CsvParser:
         like: pa.Schema | None = None,
         only: Sequence[str] | None = None,
         names: list[str] | None = None,
+        csv: CsvOptions = COMMA,
+        sure: bool = False,
     ) -> None:
         """Args:
         asked: the types of columns that the user gave.
         like: types that were guessed from another text.
         only: the columns to take; None: all.
         names: the names of the columns, if no line of the text has them.
+        csv: how the text is written.
+        sure: whether the user said what stands between cells.
         """
+        self._csv = csv
+        self._sure = sure
+        self._back = csv.back
         self.name = pieces.name
         self.schema: pa.Schema | None = None
         self._pieces = pieces
@@ -192,7 +200,7 @@ class CsvParser:
             return None
         kept = {field.name: field for field in wanted or ()}
         asked = pa.schema([kept.get(field.name, field).with_type(field.type) for field in types])
-        found[rest] = suspects.of_values(words, asked, self._conversion(types, self._only).null_values)
+        found[rest] = suspects.of_values(words, asked, self._conversion(types, self._only).null_values, self._csv.decimal)
         return found
 
     def seen(self, data: bytes) -> None:
@@ -223,27 +231,37 @@ class CsvParser:
         Raises:
             SourceError: nothing tells the columns.
         """
-        if self.names is None and not self._types:
+        given = list(self._csv.header) if not isinstance(self._csv.header, bool) else None
+        if self.names is None and given is None and not self._types:
             error = SourceError(f"source: {self.name} is empty: it has no line that names the columns")
             error.tells_no_columns = True
             raise error
-        names = self.names or self._types.names
+        names = self.names or given or self._types.names
         types = {field.name: field.type for field in self._types}
         return pa.schema([(name, types.get(name, pa.null())) for name in self._only or names])
 
     def _read(self, piece: Piece, types: pa.Schema, only: list[str] | None) -> pa.Table:
         names = self.names
-        return pa_csv.read_csv(
-            pa.BufferReader(piece.data),
-            pa_csv.ReadOptions(column_names=names, block_size=len(piece.data) + 1, use_threads=len(piece.data) > _LARGE),
-            # in a table of one column an empty line is an empty cell
-            pa_csv.ParseOptions(newlines_in_values=b'"' in piece.data, ignore_empty_lines=names is None or len(names) > 1),
+        data = piece.data if self._back is None else piece.data.translate(self._back)
+        table = pa_csv.read_csv(
+            pa.BufferReader(data),
+            pa_csv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=len(data) > _LARGE),
+            pa_csv.ParseOptions(
+                delimiter=self._csv.delimiter,
+                quote_char=self._csv.quote or False,
+                newlines_in_values=b'"' in piece.data,
+                # in a table of one column an empty line is an empty cell
+                ignore_empty_lines=names is None or len(names) > 1,
+            ),
             self._conversion(types, only),
         )
+        return table if self._csv.null is None else _nulled(table, self._csv.null)
 
     def _conversion(self, types: pa.Schema, only: list[str] | None) -> pa_csv.ConvertOptions:
-        options = pa_csv.ConvertOptions(column_types=types, include_columns=only)
-        if not any(pa.types.is_integer(field.type) and field.name in self.asked for field in types):
+        options = pa_csv.ConvertOptions(column_types=types, include_columns=only, decimal_point=self._csv.decimal)
+        if self._csv.null is not None:
+            options.null_values = ["", *self._csv.null]
+        elif not any(pa.types.is_integer(field.type) and field.name in self.asked for field in types):
             # NaN is a value of floats, not a null; in a column of integers that the user asked for it can only mean a null
             options.null_values = [word for word in options.null_values if word.lstrip("-").lower() != "nan"]
         if not self.asked:
@@ -253,7 +271,8 @@ class CsvParser:
         return options
 
     def headed(self, piece: Piece) -> Piece:
-        """Take the names of the columns from the first line that is not blank, and return the text behind that line."""
+        """Take the names of the columns from the first line that is not blank, and return the text behind that line. If no line
+        has names, return the piece."""
         if self.names is not None:
             return piece
         data = piece.data
@@ -270,23 +289,54 @@ class CsvParser:
             ) from None
         if not names:
             return piece
+        if self._csv.header is not True:
+            if self.apart and not isinstance(self._csv.header, bool):
+                # the first row may be a bad one
+                names = list(self._csv.header)
+            else:
+                names = self._given_names(len(names), piece.line_of(start))
+            self._check_names(names)
+            return piece
         self._check_names(names)
-        self.names = names
-        return Piece(data[end:], piece.line_of(end), piece.last, piece.newline)
+        return piece.cut(end)
 
     def _check_names(self, names: list[str]) -> None:
         twice = repeated(names)
         if twice is not None:
             raise SourceError(f"source: two columns of {self.name} are called {twice!r}; rename one in its first line")
-        only = names[0] if len(names) == 1 else ""
-        if set(only) & set(";\t|"):
+        only = names[0] if len(names) == 1 and not self._sure else ""
+        if found := set(only) & (set(",;\t|") - {self._csv.delimiter}):
+            ways = " or ".join(f"delimiter={word_of(mark)}" for mark in sorted(found))
             raise SourceError(
-                f"source: {self.name} has one column, {only!r}: what stands between its cells is no comma; convert it, or "
-                "give the table that pandas.read_csv(sep=...) or duckdb.read_csv makes of it"
+                f"source: {self.name} has one column, {only!r}, if {self._csv.delimiter!r} stands between its cells; give "
+                f"input_csv= (--input-csv) {ways}, or delimiter={word_of(self._csv.delimiter)} if it is one column"
             )
+        if len(names) == 1 and self._csv.comment:
+            raise SourceError(
+                f"source: {self.name} has one column, in which a line may be empty, and so cannot be left out as a comment; "
+                "leave comment out of input_csv= (--input-csv); skip leaves out first lines"
+            )
+        self.names = names
         for name in self._only or ():
             if name not in names:
                 raise no_column(self.name, name, names, self._parameter)
+
+    def _given_names(self, count: int, line: int) -> list[str]:
+        """Return the names of the columns of a text that has no line of names.
+
+        Raises:
+            SourceError: the text does not have as many columns as there are names.
+        """
+        header = self._csv.header
+        if isinstance(header, bool):
+            return [f"f{number}" for number in range(count)]
+        if len(header) != count:
+            raise SourceError(
+                f"source: line {line} of {self.name} has {count} cells, and there are {len(header)} names of columns "
+                f"({', '.join(header)}); name all columns, in their order, in header of input_csv= (--input-csv), or in "
+                "input_schema= (--input-schema)"
+            )
+        return list(header)
 
     def _guessed(self, piece: Piece, table: pa.Table) -> pa.Table:
         """Guess, from the first rows, the types of the columns whose types were not given; return the rows in these types."""
@@ -294,8 +344,8 @@ class CsvParser:
             # Arrow guesses bytes for a column that cannot be a string
             if pa.types.is_binary(field.type) and field.name not in self._types.names:
                 raise SourceError(
-                    f"source: column {field.name!r} of {self.name} is not UTF-8; convert the file (iconv -f latin1 -t utf-8), "
-                    f"or give input_schema= (--input-schema) with '{field.name} bytes'"
+                    f"source: column {field.name!r} of {self.name} is not UTF-8; give input_csv= (--input-csv) with the file's "
+                    f"encoding, such as encoding=latin-1, or input_schema= (--input-schema) with '{field.name} bytes'"
                 )
         types = {field.name: field.type for field in table.schema}
         for field in table.schema:
@@ -303,7 +353,7 @@ class CsvParser:
             # numbers
             if pa.types.is_null(field.type) and field.name not in self.asked:
                 there = pc.unique(self._words(piece, field.name)())
-                if any(word.strip().lower().lstrip("-") not in _NO_VALUES for word in there.to_pylist() if word is not None):
+                if any(not self._is_no_value(word) for word in there.to_pylist() if word is not None):
                     types[field.name] = pa.string()
         odd = self._identifiers(piece, table)
         for name, (row, value) in odd.items():
@@ -346,7 +396,16 @@ class CsvParser:
 
     def _words(self, piece: Piece, name: str) -> Callable[[], pa.Array]:
         """Return a function that reads the cells of a column as text."""
-        return lambda: self._read(piece, pa.schema([(name, pa.string())]), [name]).column(0).combine_chunks()
+
+        def words() -> pa.Array:
+            found = self._read(piece, pa.schema([(name, pa.string())]), [name]).column(0).combine_chunks()
+            return found if self._csv.decimal == "." else pc.replace_substring(found, self._csv.decimal, ".")
+
+        return words
+
+    def _is_no_value(self, word: str) -> bool:
+        """Whether a cell means, in a column of numbers, that there is no value."""
+        return word.strip().lower().lstrip("-") in _NO_VALUES or word in (self._csv.null or ())
 
     def _at(self, piece: Piece) -> Callable[[int], str]:
         def at(row: int) -> str:
@@ -393,6 +452,17 @@ class CsvParser:
         if piece.last:
             self._pieces.not_closed(piece, opened)
         return self._pieces.put_back(piece, int(ends[-1]) if ends.size else 0)
+
+
+def _nulled(table: pa.Table, words: Sequence[str]) -> pa.Table:
+    """Return the table with nulls in place of these words in its columns of text."""
+    for number, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            column = table.column(number)
+            there = pc.is_in(column, pa.array(words, field.type))
+            if pc.any(there).as_py():
+                table = table.set_column(number, field, pc.if_else(there, pa.scalar(None, field.type), column))
+    return table
 
 
 class JsonParser:

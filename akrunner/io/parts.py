@@ -93,7 +93,9 @@ class Parts:
         codec: Codec | None = None,
     ) -> None:
         self._destination, self._form, self._layout, self._codec = destination, form, layout, codec
-        self._ending = formats.named(form).endings[0] + (codec.ending if codec is not None else "")
+        # a directory's files are found again by their endings
+        tabs = layout.csv is not None and layout.csv.delimiter == "\t"
+        self._ending = (".tsv" if tabs else formats.named(form).endings[0]) + (codec.ending if codec is not None else "")
         self._schema = layout.files_schema(schema)
         self._write_examples = write_examples
         self._open: dict[tuple[TaskSpec, str], _Part] = {}
@@ -208,7 +210,13 @@ class Parts:
         gate = Gate(self._destination.open(name))
         found = formats.named(self._form)
         writer = formats.writer_of(
-            self._form, cast(IO[bytes], gate), self._schema, self._write_examples, self._codec, self._layout.compression
+            self._form,
+            cast(IO[bytes], gate),
+            self._schema,
+            self._write_examples,
+            self._codec,
+            self._layout.compression,
+            self._layout.csv,
         )
         self._open[key] = _Part(gate, writer, name, 1.0 if found.compressions else _AS_TEXT)
         return self._open[key]

@@ -18,11 +18,15 @@ from akrunner.checks import ALIKE, check_url, is_within, kind_in_words
 from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, lakehouse
+from akrunner.io.csv_options import CsvOptions
+from akrunner.io.csv_text import HEAD_BYTES, looks_separated
 from akrunner.wire.near import nearest
 
 PathLike = str | os.PathLike[str]
 
 _HIDDEN = (".", "_")
+#: the ending of names of files that may have a table in them, or any other text
+_TEXT = ".txt"
 #: endings of names of files that are still being written, and are renamed when they are complete
 _UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".inprogress", ".crdownload", ".swp", "~")
 
@@ -38,6 +42,7 @@ class Files:
         base: the directory that was given, or the one that stands before a pattern's first wildcard.
         directories: the directories that were given.
         patterns: the patterns that were given.
+        csv: how they are written, if they are CSV; None: nobody has said it.
         sheet: the table that is read of each file, if the format has several in one; None: none was named.
     """
 
@@ -47,6 +52,7 @@ class Files:
     base: str | None
     directories: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
+    csv: CsvOptions | None = None
     sheet: str | None = None
 
     @property
@@ -80,12 +86,13 @@ def local_path(given: PathLike, parameter: str, instead: str = "") -> str:
     return os.path.abspath(os.path.expanduser(text))
 
 
-def expand(given: PathLike | Sequence[PathLike], form: str | None) -> Files:
+def expand(given: PathLike | Sequence[PathLike], form: str | None, untold: str | None = None) -> Files:
     """Find the files of a source.
 
     Args:
         given: a path, or many; globs or directories; local, or any URL that fsspec can open.
         form: the files' format; None: their names tell it.
+        untold: the format of files whose names do not tell it; None: their content tells it.
     Raises:
         SourceError: there are no files, their formats differ, or a name does not tell its format.
     """
@@ -103,7 +110,7 @@ def expand(given: PathLike | Sequence[PathLike], form: str | None) -> Files:
             )
     found = [path for match in matches for path in match.paths]
     _check_tables(names, matches, form)
-    only = _one_format(first.filesystem, found, form)
+    only = _one_format(first.filesystem, found, form, untold)
     if formats.format_of(found[0]) is None:
         _check_tables(names, matches, only)
     return Files(
@@ -113,7 +120,7 @@ def expand(given: PathLike | Sequence[PathLike], form: str | None) -> Files:
         next((match.base for match in matches if match.base is not None), None),
         tuple(match.directory for match in matches if match.directory is not None),
         tuple(match.pattern for match in matches if match.pattern is not None),
-        sheet,
+        sheet=sheet,
     )
 
 
@@ -138,14 +145,17 @@ def _has_sheets(form: str | None) -> bool:
     return form is not None and formats.named(form).sheets
 
 
-def _one_format(fs: fsspec.AbstractFileSystem, found: list[str], form: str | None) -> str:
+def _one_format(fs: fsspec.AbstractFileSystem, found: list[str], form: str | None, untold: str | None) -> str:
     told = {form or formats.format_of(path): path for path in reversed(found)}
     if len(told) > 1:
         shown = ", ".join(f"{one or 'unknown'}: {redacted(path)}" for one, path in sorted(told.items(), key=str))
         raise SourceError(f"source: files of several formats ({shown}); give those of one, or input_format= (--input-format)")
     ((only, path),) = told.items()
+    only = only or untold
     head = _head(fs, path) if only is None else b""
-    only = only or formats.beginning(head)
+    only = only or formats.beginning(head[: formats.HEAD_BYTES])
+    if only is None and path.lower().endswith(_TEXT) and looks_separated(head):
+        only = formats.csv.FORMAT.name
     if only is None:
         database = database_of(path, head) if is_local(fs) else None
         if database is not None:
@@ -160,7 +170,7 @@ def _one_format(fs: fsspec.AbstractFileSystem, found: list[str], form: str | Non
 def _head(fs: fsspec.AbstractFileSystem, path: str) -> bytes:
     """Return the first bytes of a file whose name does not tell its format."""
     with ours(SourceError, f"source: cannot read {path}"), fs.open(path, "rb") as file:
-        head: bytes = file.read(formats.HEAD_BYTES)
+        head: bytes = file.read(HEAD_BYTES if path.lower().endswith(_TEXT) else formats.HEAD_BYTES)
     return head
 
 

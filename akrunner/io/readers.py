@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -42,6 +43,8 @@ def open_files(
         raise no_bad_rows(shown)
     reader = _Reader(files, wanted, columns, bad)
     schema, first = reader.begin()
+    told = reader.reading.told
+    files = replace(files, csv=told.csv or files.csv)
 
     def again() -> Iterator[pa.RecordBatch]:
         if bad is not None:
@@ -55,10 +58,11 @@ def open_files(
         ]
 
     opened = opened_once(reader.every(schema, first), again)
+    notes = tuple(told.notes)
     if bad is not None:
         # the host counts the bad rows, so no other machine may read the files itself
-        return TableSource(schema, opened, shown, True, read_from=files, bad=bad)
-    return TableSource(schema, opened, shown, True, files=files, read_from=files, each=each)
+        return TableSource(schema, opened, shown, True, read_from=files, bad=bad, notes=notes)
+    return TableSource(schema, opened, shown, True, files=files, read_from=files, each=each, notes=notes)
 
 
 def no_bad_rows(name: str) -> SourceError:
@@ -79,9 +83,9 @@ class _Reader:
         self.named = partitions.columns(files.paths, files.base)
         self.only = wanted.names if wanted is not None else list(columns) if columns is not None else None
         inside = [name for name in self.only if name not in self.named] if self.only is not None else None
-        self._opener = formats.named(files.format).opener(
-            Reading(files, self._unnamed(self.wanted), inside, bad, wanted.arrow if wanted is not None else None)
-        )
+        fits = wanted.arrow if wanted is not None else None
+        self.reading = Reading(files, self._unnamed(self.wanted), inside, bad, fits)
+        self._opener = formats.named(files.format).written_as(files.csv).opener(self.reading)
         #: the file whose columns are the table's columns
         self.leads = files.paths[0]
 

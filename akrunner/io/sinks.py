@@ -8,6 +8,7 @@ import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import IO, Any, Protocol, cast
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, partitions
 from akrunner.io.compression import Codec, codec_named
+from akrunner.io.csv_options import CsvOptions
+from akrunner.io.csv_text import TAB_ENDINGS
 from akrunner.io.destinations import Destination, FileDestination, FolderDestination, file_destination, folder_destination
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.manifests import sealing
@@ -198,6 +201,7 @@ class FileSink(_Committed):
         self.path = os.fspath(path)
         layout.check_one_file(self.path)
         self.format, self._codec = _format_of(self.path, form)
+        self._csv = _check_csv(layout.csv, self.format, self.path)
         self._schema = schema
         self._write_examples = write_examples
         self._compression = layout.compression
@@ -220,7 +224,14 @@ class FileSink(_Committed):
         if self._writer is None:
             self._gate = Gate(self._destination.open())
             self._writer = formats.writer_of(
-                self.format, cast(IO[bytes], self._gate), self._schema, self._write_examples, self._codec, self._compression
+                self.format,
+                cast(IO[bytes], self._gate),
+                self._schema,
+                self._write_examples,
+                self._codec,
+                self._compression,
+                self._csv,
+                self.path,
             )
         return self._writer
 
@@ -267,6 +278,7 @@ class PartsSink(_Committed):
         self.format, codec = formats.written_as(formats.check_output_format(form) or "parquet")
         if overwrite and layout.append:
             raise SinkError("append= (--append) adds files to those that overwrite= (--overwrite) replaces; give one of them")
+        layout = replace(layout, csv=_check_csv(layout.csv, self.format, self.path))
         self._schema, self._layout = schema, layout
         # report a column that the format cannot hold before anything starts
         layout.check(self.format, schema)
@@ -420,6 +432,27 @@ class SortedSink:
         self._sink.abort()
 
 
+def _check_csv(csv: CsvOptions | None, form: str, path: str) -> CsvOptions | None:
+    """Return how a file is written if it is CSV.
+
+    Raises:
+        SinkError: the user said it, and the file is of another format, or its rows could not be read again.
+    """
+    if csv is not None and not formats.named(form).delimited:
+        raise SinkError(
+            f"output_csv= (--output-csv) is for CSV, and {redacted(path)} is {form}; leave it out, or give output_format= "
+            "(--output-format) csv"
+        )
+    if csv is not None and not csv.delimiter:
+        csv = replace(csv, delimiter="\t" if path.lower().endswith(TAB_ENDINGS) else ",")
+        if csv.delimiter in (csv.decimal, csv.quote):
+            raise SinkError(
+                f"output_csv: {csv.delimiter!r} stands between cells, and cannot be decimal or quote, too; give another "
+                "delimiter, such as delimiter=semicolon"
+            )
+    return csv
+
+
 def _format_of(path: str, given: str | None) -> tuple[str, Codec | None]:
     """Return (the name of the format of an output file, how the file is compressed).
 
@@ -518,19 +551,27 @@ class LineWriter:
         form: jsonl or csv.
         schema: the schema of the batches; None: batches are ignored.
         name: the name of the stream in errors.
+        csv: how CSV is written; None: as the name says, or with commas.
     """
 
-    def __init__(self, stream: IO[bytes], form: str, schema: pa.Schema | None, name: str = "stdout") -> None:
+    def __init__(
+        self,
+        stream: IO[bytes],
+        form: str,
+        schema: pa.Schema | None,
+        name: str = "stdout",
+        csv: CsvOptions | None = None,
+    ) -> None:
         self._stream = stream
         self._name = name
         self._writer: Writer | None = None
         if schema is not None:
             with self._told():
-                self._writer = self._begun(stream, form, schema)
+                self._writer = self._begun(stream, form, schema, csv)
 
-    def _begun(self, stream: IO[bytes], form: str, schema: pa.Schema) -> Writer | None:
+    def _begun(self, stream: IO[bytes], form: str, schema: pa.Schema, csv: CsvOptions | None) -> Writer | None:
         lines = formats.lines_named(form)
-        return lines.line_writer(stream, schema) if lines is not None else None
+        return lines.written_as(csv, self._name).line_writer(stream, schema) if lines is not None else None
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -561,6 +602,6 @@ class LineWriter:
 class ArrowStream(LineWriter):
     """Writes batches to a stream as Arrow's IPC stream, small ones joined. Methods and arguments are those of `LineWriter`."""
 
-    def _begun(self, stream: IO[bytes], form: str, schema: pa.Schema) -> Writer | None:
+    def _begun(self, stream: IO[bytes], form: str, schema: pa.Schema, csv: CsvOptions | None) -> Writer | None:
         # pyarrow may close what it is given
         return Gathered(pa.ipc.new_stream(cast(IO[bytes], Gate(stream)), schema))

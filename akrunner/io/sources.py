@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
-from akrunner.io import connections, datasets, formats, frames, packed, parse, paths, readers, systems
+from akrunner.io import connections, datasets, formats, frames, packed, parse, partitions, paths, readers, systems
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import asked
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.decimals import converted
 from akrunner.io.formats.base import Reading
 from akrunner.io.rows import from_rows
@@ -36,6 +37,7 @@ def open_source(
     read_examples: ExampleReader,
     input_schema: Schema | None = None,
     input_format: str | None = None,
+    input_csv: CsvOptions | None = None,
     select: str | None = None,
     select_seconds: float | None = None,
     columns: Sequence[str] | None = None,
@@ -56,6 +58,7 @@ def open_source(
         read_examples: turns a TFRecord stream into batches.
         input_schema: the columns to take and their types; required for TFRecord and for rows that are tuples.
         input_format: the format of files whose names do not tell it.
+        input_csv: how CSV files are written; None: their names and beginnings tell it.
         flush_seconds: how long a row of an iterable may wait for more rows; None: until a batch is full.
         select: an SQL query over the source, which it calls `input`; or only the text that would stand between SELECT and FROM.
         select_seconds: how long the query may take to give its first rows; None: for ever.
@@ -69,6 +72,8 @@ def open_source(
     """
     url = systems.one_system(source, input_format)
     if url is not None:
+        if input_csv is not None:
+            raise SourceError("input_csv= (--input-csv) is for files; the source is a table")
         # if the URL names no table, the database system itself runs the query
         asked = select if not systems.names_table(url) else None
         source = systems.system_of(url).open(
@@ -80,10 +85,19 @@ def open_source(
         source, select = connections.queried(source, select, input_schema), None
     with ours(SourceError, "source: cannot read it as a table"):
         table = _open(
-            source, read_examples, input_schema, input_format, flush_seconds, columns if select is None else None, bad
+            source,
+            read_examples,
+            input_schema,
+            input_format,
+            flush_seconds,
+            columns if select is None else None,
+            input_csv,
+            bad,
         )
     if bad is not None and table.bad is None:
         raise readers.no_bad_rows(table.name)
+    # what follows makes other tables, without what was found about this one
+    found = table.notes
     if not table.schema.names and not isinstance(source, TableSource):
         raise SourceError(f"source: {table.name} has no columns")
     if table.arriving is not None and select is not None:
@@ -107,8 +121,9 @@ def open_source(
         table = selected(table, select, select_seconds)
     if columns is not None:
         table = taken(table, columns)
-    table = converted(_plain(table), decimals)
-    return filled(table, defaults) if defaults else table
+    table = dataclasses.replace(_plain(table), notes=found)
+    table = converted(table, decimals)
+    return dataclasses.replace(filled(table, defaults), notes=table.notes) if defaults else table
 
 
 def _open(
@@ -118,6 +133,7 @@ def _open(
     form: str | None,
     flush_seconds: float | None = None,
     columns: Sequence[str] | None = None,
+    csv: CsvOptions | None = None,
     bad: BadRows | None = None,
 ) -> TableSource:
     """Open a source without casting or selecting.
@@ -134,8 +150,11 @@ def _open(
         # also if the format is given: files that the pack's list does not name are not part of it
         pack = packed.find(source)
         if pack is not None and (form is None or formats.named(form).name == pack.files.format):
-            return _from_files(pack.files, read_examples, schema or pack.schema, columns, bad)
-        return _from_files(paths.expand(source, form), read_examples, schema, columns, bad)
+            return _from_files(pack.files, read_examples, schema or pack.schema, columns, csv, bad)
+        files = paths.expand(source, form, formats.csv.FORMAT.name if csv is not None else None)
+        return _from_files(files, read_examples, schema, columns, csv, bad)
+    if csv is not None:
+        raise SourceError("input_csv= is for files; the source is " + type(source).__name__)
     _check_no_format(source, form)
     if isinstance(source, pa.Table):
         return TableSource(source.schema, lambda: iter(source.to_batches(max_chunksize=BATCH_ROWS)), replayable=True)
@@ -207,8 +226,19 @@ def _from_files(
     read_examples: ExampleReader,
     schema: Schema | None,
     columns: Sequence[str] | None,
+    csv: CsvOptions | None = None,
     bad: BadRows | None = None,
 ) -> TableSource:
+    if csv is not None:
+        if not formats.named(files.format).delimited:
+            raise SourceError(
+                f"input_csv= (--input-csv) is for CSV; {redacted(files.paths[0])} is {files.format}; leave it out"
+            )
+        if schema is not None:
+            # before columns are left out: without a line of names their places are all that tells them apart
+            inside = partitions.columns(files.paths, files.base)
+            csv = csv.named(tuple(field.name for field in schema if field.name not in inside))
+        files = dataclasses.replace(files, csv=csv)
     schema = _narrowed(schema, columns) if schema is not None else None
     first = redacted(files.paths[0])
     shown = first if len(files.paths) == 1 else f"{first} and {len(files.paths) - 1} more"

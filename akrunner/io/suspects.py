@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -25,6 +26,7 @@ def of_cells(data: bytes, starts: list[int], wanted: int) -> Suspected:
     """Return which rows of CSV have too few or too many cells.
 
     Args:
+        data: the rows, with `,` between cells and `"` around them, as `Pieces` gives any CSV.
         starts: where the rows begin, at least one.
         wanted: how many cells a row has.
     """
@@ -37,13 +39,14 @@ def of_cells(data: bytes, starts: list[int], wanted: int) -> Suspected:
     return np.asarray(counts != wanted - 1)
 
 
-def of_values(words: pa.Table, types: pa.Schema, nulls: list[str]) -> Suspected:
+def of_values(words: pa.Table, types: pa.Schema, nulls: list[str], decimal: str = ".") -> Suspected:
     """Return which rows have a cell that does not look like its column's type.
 
     Args:
         words: the cells as text.
         types: the types of some of the columns.
         nulls: the cells that are nulls.
+        decimal: the character in front of a number's fraction.
     """
     found = np.zeros(words.num_rows, np.bool_)
     known = pa.array(nulls, pa.string())
@@ -52,6 +55,8 @@ def of_values(words: pa.Table, types: pa.Schema, nulls: list[str]) -> Suspected:
         if pattern is None or field.name not in words.column_names:
             continue
         cells = words[field.name].combine_chunks()
+        if pa.types.is_floating(field.type):
+            pattern = pattern.replace(r"\.", re.escape(decimal))
         fits = pc.match_substring_regex(cells, pattern)
         if field.nullable:
             fits = pc.or_(fits, pc.is_in(cells, known))

@@ -55,8 +55,8 @@ class TableSource:
     stop: Callable[[], None] = _nothing
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
     bad: BadRows | None = None
-    arriving: Arriving | None = None
     notes: tuple[str, ...] = ()
+    arriving: Arriving | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in order.

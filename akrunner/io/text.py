@@ -43,6 +43,11 @@ _OTHER = {
 }
 
 
+def is_other(head: bytes) -> str | None:
+    """Return what a file that begins with these bytes is, and what to do; None if it may be text."""
+    return next((what for magic, what in _OTHER.items() if head.startswith(magic)), None)
+
+
 @dataclass(frozen=True)
 class Piece:
     """Whole rows of a text.
@@ -68,6 +73,11 @@ class Piece:
     def line_of(self, position: int) -> int:
         return self.line + count(self.data[:position], self.newline)
 
+    def of_file(self, start: int, end: int) -> bytes:
+        """Return the bytes of the file, without ends of lines behind them, that stand between two positions of `data`."""
+        data = self.data[start:end].rstrip(b"\r\n")
+        return data.translate(self.back) if self.back is not None else data
+
     def shown(self, start: int) -> str:
         """Return the beginning of the row that starts at `start`, for an error."""
         line = self.data[start : start + 4 * SHOWN].split(self.newline)[0].rstrip(b"\r")
@@ -90,15 +100,18 @@ class Pieces:
         name: str,
         growing: bool = False,
         back: bytes | None = None,
+        skipped: Callable[[], int] = lambda: 0,
         bad: BadRows | None = None,
     ) -> None:
         """Args:
         read: called with a number of bytes; returns at most as many, as soon as there are any; empty: the text has ended.
         growing: whether rows are given out without waiting for a whole piece of them.
         back: as in `Piece`.
+        skipped: called when the text has begun; returns how many lines of the file stand before what `read` returns.
         bad: takes rows whose quotes are not closed; None: they are errors.
         """
         self._back = back
+        self._skipped = skipped
         self._bad = bad
         self.name = name
         self.quoted = quoted
@@ -160,7 +173,8 @@ class Pieces:
 
     def _begin(self, data: bytes) -> bytes:
         self._begun = True
-        other = next((what for magic, what in _OTHER.items() if data.startswith(magic)), None)
+        self._line += self._skipped()
+        other = is_other(data)
         if other is not None:
             raise SourceError(f"source: {self.name} {other}")
         if b"\n" not in data and b"\r" in data[:-1]:
@@ -194,7 +208,7 @@ class Pieces:
         end = self._rest.find(self._newline, self._opened(piece) or 0) + 1
         if not end or self._bad is None:
             self._too_long(piece)
-        self._bad.take(self.name, [BadRow(self._line, NOT_CLOSED, self._rest[:end].rstrip(b"\r\n"))])
+        self._bad.take(self.name, [BadRow(self._line, NOT_CLOSED, piece.of_file(0, end))])
         self._rest = self._rest[end:]
         self._line = piece.line_of(end)
 

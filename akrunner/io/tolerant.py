@@ -187,7 +187,7 @@ class Tolerant:
         for row, reason in found:
             line += count(piece.data[counted : starts[row]], piece.newline)
             counted = starts[row]
-            rows.append(BadRow(line, reason, piece.data[starts[row] : ends[row]].rstrip(b"\r\n")))
+            rows.append(BadRow(line, reason, piece.of_file(starts[row], ends[row])))
         self._bad.take(self.name, rows)
 
 

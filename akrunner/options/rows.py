@@ -231,6 +231,20 @@ OPTIONS = (
         instead={"pack": "for tables, as in `run`."},
     ),
     Option(
+        "input_csv",
+        "CsvLike | None",
+        INPUT,
+        'how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header, null, '
+        "decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it if "
+        "it is no comma.",
+        verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
+        types={"pack": "str | Mapping[str, Any] | None"},
+        help="How CSV is written: delimiter=;,null=NA. Also quote, header, decimal, comment, skip, encoding.",
+        needs=_OF_A_TABLE,
+        rows=True,
+        instead={"pack": "of tables, as in `run`."},
+    ),
+    Option(
         "bad_rows",
         "PathLike",
         TROUBLE,
@@ -349,6 +363,17 @@ OPTIONS = (
         help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where the name of --output does not tell; csv.gz: "
         "compressed.",
         needs=_OF_AN_OUTPUT,
+        rows=True,
+    ),
+    Option(
+        "output_csv",
+        "CsvLike | None",
+        OUTPUT,
+        'how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal, encoding. '
+        "None: with commas, and with tabs if the name ends in .tsv.",
+        verbs=("run", "predict"),
+        help="How --output is written if it is CSV: delimiter=tab,null=NA. Also quote, header, decimal, encoding.",
+        needs=dict.fromkeys(("run", "predict"), ("output",)),
         rows=True,
     ),
     Option(

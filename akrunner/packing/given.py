@@ -22,6 +22,7 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import packed, partitions, readers
 from akrunner.io import paths as io_paths
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.decimals import check_decimals
 from akrunner.io.packed import DESCRIPTION
 from akrunner.io.table import TableSource
@@ -153,6 +154,7 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
             ("paths_in", below),
             ("select", select),
             ("input_schema", wanted),
+            ("input_csv", asked.input_csv),
             ("decimals", decimals if decimals != "refuse" else None),
         )
         if value is not None
@@ -184,6 +186,7 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
     options: dict[str, Any] = dict(
         input_schema=wanted,
         input_format=input_format,
+        input_csv=CsvOptions.of(asked.input_csv, "input_csv"),
         select=select,
         decimals=decimals,
         read_examples=read_examples,
@@ -370,7 +373,7 @@ def _of_table(
         )
     with ours(SourceError, "source: it cannot be read"):
         table = _with_directories(_opened(source, options, earlier), options, earlier)
-    said: list[str] = []
+    said: list[str] = list(table.notes)
     hint = ""
     table = _told(table, said if earlier is None else [])
     where = _Where.of(table, earlier)
@@ -603,7 +606,10 @@ def _with_directories(table: TableSource, options: dict[str, Any], earlier: Earl
     lacking = set(earlier.table.names) - set(table.schema.names)
     if not lacking & set(partitions.columns(files.paths, home)):
         return table
-    return open_source(readers.open_files(dataclasses.replace(files, base=home), None, table.name), read_examples=read_examples)
+    found = open_source(
+        readers.open_files(dataclasses.replace(files, base=home), None, table.name), read_examples=read_examples
+    )
+    return dataclasses.replace(found, notes=table.notes)
 
 
 def _told(table: TableSource, said: list[str]) -> TableSource:

@@ -90,6 +90,7 @@ class PackArguments:
     split_by: str = "name"
     input_schema: str | Schema | None = None
     input_format: str | None = None
+    input_csv: str | Mapping[str, Any] | None = None
     bad_rows: PathLike = "fail"
     overwrite: bool = False
     seed: int = 0

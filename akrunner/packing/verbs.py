@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from akrunner.io.paths import PathLike
@@ -28,6 +28,7 @@ def pack(
     split_by: Literal["name", "exact"] = "name",
     input_schema: str | Schema | None = None,
     input_format: str | None = None,
+    input_csv: str | Mapping[str, Any] | None = None,
     bad_rows: PathLike = "fail",
     overwrite: bool = False,
     seed: int = 0,
@@ -64,6 +65,7 @@ def pack(
             even as chance has them. exact: each class has its share in every split, to within a row.
         input_schema: for tables, as in `run`.
         input_format: for tables, as in `run`.
+        input_csv: of tables, as in `run`.
         bad_rows: what becomes of broken files: fail; skip: they are left out; or a directory they are copied to.
         overwrite: pack everything anew; the old output stays valid until that is done.
         seed: seed of the order and the splits.
@@ -102,6 +104,7 @@ def pack(
             split_by=split_by,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             bad_rows=bad_rows,
             overwrite=overwrite,
             seed=seed,

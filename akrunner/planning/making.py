@@ -14,7 +14,6 @@ from akrunner.checks import check_choice, check_count, check_flag, check_path, s
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError
 from akrunner.foreign import ours, redacted
-from akrunner.io.bad_rows import BadRows
 from akrunner.io.paths import PathLike
 from akrunner.io.sinks import format_shown
 from akrunner.io.streams import is_stream
@@ -60,15 +59,12 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         )
     _check_meant(verb, {**vars(given), "model_out": model_out, "follow": follow})
     engine = engine_of(given.engine)
-    bad = BadRows.of(given.bad_rows, given.max_bad_rows)
-    lines = table_of(given.source, engine), given.input_format, given.input_schema, follow
-    source, form, schema = (
-        arriving_source(*lines, engine, given.flush_seconds, bad) if verb == "stream" else lines_source(*lines, bad)
-    )
+    sources = {**vars(given), "source": table_of(given.source, engine)}
+    lines = arriving_source(sources, follow, engine) if verb == "stream" else lines_source(sources, follow)
     if model_out is not None:
         with ours(ModelError, f"model_out: cannot open {model_out}"):
             check_target(check_path("model_out", model_out, ModelError), check_flag("overwrite", given.overwrite))
-    taken = {**vars(given), "engine": engine, "source": source, "input_format": form, "input_schema": schema}
+    taken = {**vars(given), "engine": engine, **lines}
     prepared, requirements = checked(_MODES[verb], Arguments(**taken))
     job, table = prepared.job, prepared.table
     engine.check(job)

@@ -37,6 +37,8 @@ class Dtypes(Protocol):
 SchemaLike = str | ArrowSchema | Schema | Mapping[str, Any] | Dtypes | np.dtype[Any]
 #: names of splits and their shares of the rows
 SplitLike = str | Mapping[str, float]
+#: how CSV is written: text such as "delimiter=;,null=NA", or a mapping
+CsvLike = str | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Arguments:
     split_seed: int = 0
     input_schema: SchemaLike | None = None
     input_format: str | None = None
+    input_csv: CsvLike | None = None
     bad_rows: PathLike = "fail"
     max_bad_rows: int | str = 100
     flush_seconds: float = 0.02
@@ -72,6 +75,7 @@ class Arguments:
     output_schema: SchemaLike | None = None
     output: PathLike | None = None
     output_format: str | None = None
+    output_csv: CsvLike | None = None
     overwrite: bool = False
     partition_by: SequenceNotStr[str] | None = None
     sort_by: SequenceNotStr[str] | None = None

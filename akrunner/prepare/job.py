@@ -15,6 +15,7 @@ from akrunner.checks import check_flag, check_path, check_paths, check_replaces_
 from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
 from akrunner.io.bad_rows import BadRows
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.decimals import check_decimals
 from akrunner.io.formats import check_format, check_output_format
 from akrunner.io.layouts import PLAIN, Layout
@@ -88,6 +89,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     in_schema = schema_of(given.input_schema, "input_schema")
     python_env, requirements = optional_path("python_env", given.python_env), optional_path("requirements", given.requirements)
     select, form = check_select(given.select), check_format(given.input_format, "input_format")
+    csv = CsvOptions.of(given.input_csv, "input_csv")
     columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
     bad = BadRows.of(given.bad_rows, given.max_bad_rows)
     decimals = check_decimals(given.decimals)
@@ -113,6 +115,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
                 read_examples=codec.read_examples,
                 input_schema=in_schema,
                 input_format=form,
+                input_csv=csv,
                 select=select,
                 select_seconds=given.timeout,
                 columns=columns,

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from akrunner.checks import check_count, check_flag, check_names, check_text
 from akrunner.errors import ConfigError, SinkError
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.layouts import Layout, compression_of
 from akrunner.launch import limits
 
@@ -33,6 +34,8 @@ class LaidOut(Protocol):
     def append(self) -> Any: ...
     @property
     def manifest(self) -> Any: ...
+    @property
+    def output_csv(self) -> Any: ...
 
 
 def layout_of(given: LaidOut) -> Layout:
@@ -61,6 +64,7 @@ def layout_of(given: LaidOut) -> Layout:
         sort_by=sort_by,
         append=check_flag("append", given.append),
         manifest=check_flag("manifest", given.manifest),
+        csv=CsvOptions.of(given.output_csv, "output_csv"),
     )
 
 

@@ -4,6 +4,7 @@ of a PyFlink program."""
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from akrunner import codec
@@ -13,6 +14,7 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, streams
 from akrunner.io.bad_rows import BadRows
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.follow import open_text
 from akrunner.io.table import TableSource
 from akrunner.prepare.arguments import SchemaLike
@@ -21,35 +23,32 @@ from akrunner.schema import Schema
 from akrunner.tables.opening import open_source
 
 
-def lines_source(
-    source: Any, form: str | None, schema: SchemaLike | None, follow: bool, bad: BadRows | None = None
-) -> tuple[Any, str | None, SchemaLike | None]:
+def lines_source(given: Mapping[str, Any], follow: bool) -> dict[str, Any]:
     """Open the source if it is stdin ("-") or a growing file (`follow`).
 
-    Args: bad: takes the bad rows of these lines; None: they are errors.
-    Returns: (source, format, schema): unchanged, or the opened lines, which know their format and schema, None and None.
+    Args: given: the job's arguments, by their names.
+    Returns: the arguments that say where rows come from: unchanged, or the opened lines as `source`, and None for the others, as
+        the lines know them.
     """
+    said = {name: given[name] for name in ("source", "input_format", "input_schema", "input_csv")}
+    source = said["source"]
     if check_flag("follow", follow) or (isinstance(source, str) and source == "-"):
-        return _open_lines(source, form, schema, follow, bad), None, None
-    return source, form, schema
+        csv = CsvOptions.of(said["input_csv"], "input_csv")
+        bad = BadRows.of(given["bad_rows"], given["max_bad_rows"])
+        opened = _open_lines(source, said["input_format"], said["input_schema"], csv, follow, bad)
+        return {**dict.fromkeys(said), "source": opened}
+    return said
 
 
-def arriving_source(
-    source: Any,
-    form: str | None,
-    schema: SchemaLike | None,
-    follow: bool,
-    engine: Engine,
-    flush_seconds: float,
-    bad: BadRows | None = None,
-) -> tuple[Any, str | None, SchemaLike | None]:
+def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> dict[str, Any]:
     """Open the source of a stream job as `lines_source` does, and also if it is a stream's URL (`kafka://`).
 
-    Args: source, form, schema, follow, bad: as for `lines_source`; engine: the job's; flush_seconds: how long a row may wait.
+    Args: given, follow: as for `lines_source`; engine: the job's.
     Returns: as `lines_source`.
     """
+    source, form = given["source"], given["input_format"]
     if not streams.is_stream(source):
-        return lines_source(source, form, schema, follow, bad)
+        return lines_source(given, follow)
     url = os.fspath(source)
     shown_url = redacted(url.partition("?")[0])
     if check_flag("follow", follow):
@@ -59,39 +58,50 @@ def arriving_source(
             f"source: {shown_url} is read by engine='local'; on {engine.name} give a table of your PyFlink program, with Flink's "
             "own connector"
         )
-    if bad is not None:
+    if BadRows.of(given["bad_rows"], given["max_bad_rows"]) is not None:
         raise SourceError(
             f"bad_rows= (--bad-rows) is for lines of files and stdin, and {shown_url} is a stream of messages: leave it out"
         )
-    columns = schema_of(schema, "input_schema")
+    columns = schema_of(given["input_schema"], "input_schema")
+    csv = CsvOptions.of(given["input_csv"], "input_csv")
 
     def file(path: str, columns: Schema | None) -> TableSource:
-        return open_source(path, read_examples=codec.read_examples, input_schema=columns, input_format=form)
+        return open_source(path, read_examples=codec.read_examples, input_schema=columns, input_format=form, input_csv=csv)
 
     system = streams.system_of(url)
     if form is not None and not system.has_files:
         raise SourceError(f"input_format= (--input-format) is for files; {shown_url} says with ?value= what its values are")
+    if csv is not None and not system.has_files:
+        raise SourceError(f"input_csv= (--input-csv) is for files; {shown_url} says with ?value= what its values are")
     with ours(SourceError, f"source: cannot read {shown_url}"):
-        check_seconds("flush_seconds", flush_seconds)
-        return system.open(url, columns, flush_seconds, file), None, None
+        check_seconds("flush_seconds", given["flush_seconds"])
+        opened = system.open(url, columns, given["flush_seconds"], file)
+    return {"source": opened, "input_format": None, "input_schema": None, "input_csv": None}
 
 
-def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, follow: bool, bad: BadRows | None) -> TableSource:
+def _open_lines(
+    source: Any, form: str | None, schema: SchemaLike | None, csv: CsvOptions | None, follow: bool, bad: BadRows | None
+) -> TableSource:
     """Open stdin or a growing file, to read its lines as they arrive."""
     if not isinstance(source, (str, os.PathLike)):
         raise ConfigError("follow= is for one file; the source is " + type(source).__name__)
     name = check_path("source", source, SourceError)
-    lines = formats.lines_named(form) if form else formats.lines_of(name) or formats.LINES[0]
+    untold = formats.LINES[0] if csv is None else formats.csv.FORMAT
+    lines = formats.lines_named(form) if form else formats.lines_of(name) or untold
     if lines is None:
         raise ConfigError(f"input_format={shown(form)}: lines are read as {' or '.join(one.name for one in formats.LINES)}")
+    if csv is not None and not lines.delimited:
+        raise ConfigError(f"input_csv= (--input-csv) is for CSV, and {name} is read as {lines.name}; leave it out")
     check_stdin("source", STDIN if name == "-" else name, SourceError)
     columns = schema_of(schema, "input_schema")
+    if csv is not None and columns is not None:
+        csv = csv.named(tuple(columns.names))
     try:
         fd = 0 if name == "-" else os.open(os.path.expanduser(name), os.O_RDONLY | os.O_CLOEXEC)
     except OSError as e:
         raise SourceError(f"source: {name}: {e.strerror}") from None
     try:
-        return open_text(fd, lines, columns, follow, "stdin" if name == "-" else name, bad)
+        return open_text(fd, lines.written_as(csv), columns, follow, "stdin" if name == "-" else name, bad)
     except BaseException:
         if fd != 0:
             os.close(fd)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from akrunner.model import Model
-from akrunner.prepare.arguments import PathLike, SchemaLike
+from akrunner.prepare.arguments import CsvLike, PathLike, SchemaLike
 from akrunner.sequences import SequenceNotStr
 
 ModelLike: TypeAlias = Model | PathLike | pa.Table
@@ -34,12 +34,14 @@ class PredictArguments:
     decimals: str = "refuse"
     input_schema: SchemaLike | None = None
     input_format: str | None = None
+    input_csv: CsvLike | None = None
     bad_rows: PathLike = "fail"
     max_bad_rows: int | str = 100
     flush_seconds: float = 0.02
     output_schema: SchemaLike | None = None
     output: PathLike | None = None
     output_format: str | None = None
+    output_csv: CsvLike | None = None
     overwrite: bool = False
     partition_by: SequenceNotStr[str] | None = None
     sort_by: SequenceNotStr[str] | None = None

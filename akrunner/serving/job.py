@@ -42,6 +42,7 @@ from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io.bad_rows import BadRows, kept
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.decimals import check_decimals
 from akrunner.io.formats import check_format
 from akrunner.io.partitioner import rechunk
@@ -111,11 +112,8 @@ def run_predict_stream(
             f"watch: new models are taken by streams of engine='local'; on {engine.name} start the stream anew with the new "
             "model"
         )
-    bad = BadRows.of(given.bad_rows, given.max_bad_rows)
-    source, form, columns = arriving_source(
-        given.source, given.input_format, given.input_schema, follow, engine, given.flush_seconds, bad
-    )
-    prepared = Prediction.prepare(replace(given, source=source, input_format=form, input_schema=columns), engine, arriving=True)
+    given = replace(given, **arriving_source(vars(given), follow, engine))
+    prepared = Prediction.prepare(given, engine, arriving=True)
     return StreamJob(
         lambda sink, cancel: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, observer, cancel, watched)),
         prepared.plan.result,
@@ -311,6 +309,7 @@ class Prediction:
             capacity.check_fits(num_workers=given.num_workers)
         settings = Settings.of(given)
         select, form = check_select(given.select), check_format(given.input_format, "input_format")
+        csv = CsvOptions.of(given.input_csv, "input_csv")
         defaults, decimals = check_defaults(given.defaults), check_decimals(given.decimals)
         bad = BadRows.of(given.bad_rows, given.max_bad_rows)
 
@@ -321,6 +320,7 @@ class Prediction:
                     read_examples=codec.read_examples,
                     input_schema=settings.input_schema,
                     input_format=form,
+                    input_csv=csv,
                     select=select,
                     select_seconds=given.timeout,
                     defaults=defaults,

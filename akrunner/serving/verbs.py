@@ -8,7 +8,7 @@ from typing import Any, Literal
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
-from akrunner.prepare.arguments import PathLike, SchemaLike
+from akrunner.prepare.arguments import CsvLike, PathLike, SchemaLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -39,11 +39,13 @@ def predict(
     decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     bad_rows: PathLike = "fail",
     max_bad_rows: int | str = 100,
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
     partition_by: SequenceNotStr[str] | None = None,
     sort_by: SequenceNotStr[str] | None = None,
@@ -93,6 +95,9 @@ def predict(
             fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
@@ -103,6 +108,8 @@ def predict(
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
             `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
@@ -154,11 +161,13 @@ def predict(
             decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             bad_rows=bad_rows,
             max_bad_rows=max_bad_rows,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
             partition_by=partition_by,
             sort_by=sort_by,
@@ -205,11 +214,13 @@ def plan_predict(
     decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     bad_rows: PathLike = "fail",
     max_bad_rows: int | str = 100,
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
+    output_csv: CsvLike | None = None,
     overwrite: bool = False,
     partition_by: SequenceNotStr[str] | None = None,
     sort_by: SequenceNotStr[str] | None = None,
@@ -260,6 +271,9 @@ def plan_predict(
             fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
@@ -270,6 +284,8 @@ def plan_predict(
             compressed); "dir/": a directory with a file of each task, parquet unless `output_format` says otherwise; None: they
             come back as `result.table`.
         output_format: format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.
+        output_csv: how `output` is written if it is CSV, "delimiter=tab,null=NA"; keys: delimiter, quote, header, null, decimal,
+            encoding. None: with commas, and with tabs if the name ends in .tsv.
         overwrite: replace what is there already: in `run` and `predict` at `output`, in `train` at `model_out`.
         partition_by: columns whose values become names of directories, outermost first, as Hive, Spark, DuckDB and Arrow read them:
             `["day", "hour"]` writes `day=2026-11-26/hour=7/part-chief-0.parquet`; `output` is a directory. None: none.
@@ -318,11 +334,13 @@ def plan_predict(
             decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             bad_rows=bad_rows,
             max_bad_rows=max_bad_rows,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
+            output_csv=output_csv,
             overwrite=overwrite,
             partition_by=partition_by,
             sort_by=sort_by,
@@ -370,6 +388,7 @@ def predict_stream(
     decimals: Literal["refuse", "float64", "text", "int64"] = "refuse",
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
+    input_csv: CsvLike | None = None,
     bad_rows: PathLike = "fail",
     max_bad_rows: int | str = 100,
     follow: bool = False,
@@ -422,6 +441,9 @@ def predict_stream(
             fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
         input_format: format of the source, if file names do not show it.
+        input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
+            null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
+            if it is no comma.
         bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
             left out, counted, and the first shown; or a directory they are written to as JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
@@ -468,6 +490,7 @@ def predict_stream(
             decimals=decimals,
             input_schema=input_schema,
             input_format=input_format,
+            input_csv=input_csv,
             bad_rows=bad_rows,
             max_bad_rows=max_bad_rows,
             flush_seconds=flush_seconds,

@@ -8,7 +8,7 @@ import io
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,8 @@ from akrunner.errors import ConfigError, ReadError, SinkError, SourceError
 from akrunner.foreign import ours, underway
 from akrunner.io import formats, paths
 from akrunner.io.commits import committed
+from akrunner.io.csv_options import CsvOptions
+from akrunner.io.csv_text import CsvText
 from akrunner.io.formats.base import Reading
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
@@ -46,10 +48,12 @@ class Put:
     Attributes:
         rows: how many rows were added.
         created: the CREATE TABLE of the table that was made; "" if the table was there.
+        notes: what was found about the file that nobody had said.
     """
 
     rows: int
     created: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def put(
@@ -60,6 +64,7 @@ def put(
     overwrite: bool = False,
     input_schema: Schema | None = None,
     input_format: str | None = None,
+    input_csv: CsvOptions | None = None,
     select: str | None = None,
     header: bool = True,
 ) -> Put:
@@ -68,6 +73,7 @@ def put(
     Args:
         file: as the `source` of a job.
         overwrite: whether the rows replace those that are there.
+        input_csv: how CSV is written; without `header`, only its delimiter. None: the beginning of each file tells it.
         header: False if a CSV has no line of names: its columns are then, in their order, the table's, or those of
             `input_schema`.
     Raises:
@@ -76,11 +82,13 @@ def put(
         WriteError: writing failed; nothing was written.
     """
     if not header:
-        return _put_bare(file, name, store, overwrite, input_schema, input_format, select)
+        return _put_bare(file, name, store, overwrite, input_schema, input_format, input_csv, select)
     known = store.describe(name.whole) if store.exists(name.whole) else None
     if select is None:
-        _check_header(file, input_format, name, known)
-    given: dict[str, Any] = dict(read_examples=codec.read_examples, input_format=input_format, select=select)
+        _check_header(file, input_format, input_csv, name, known)
+    given: dict[str, Any] = dict(
+        read_examples=codec.read_examples, input_format=input_format, input_csv=input_csv, select=select
+    )
     with ours(SourceError, "source: it cannot be read"):
         table = open_source(file, input_schema=input_schema, **given)
     if known is not None and input_schema is None and select is None and not table_fits(table.schema, known):
@@ -98,7 +106,7 @@ def put(
         for batch in _read(table, info):
             part.write(batch)
             rows += batch.num_rows
-    return Put(rows, "" if known is not None else ddl.create_sql(name.sql, info))
+    return Put(rows, "" if known is not None else ddl.create_sql(name.sql, info), table.notes)
 
 
 def _headed(files: paths.Files) -> bool:
@@ -107,7 +115,17 @@ def _headed(files: paths.Files) -> bool:
     return form is not None and form.headed
 
 
-def _check_header(file: Any, input_format: str | None, name: TableName, known: TableInfo | None) -> None:
+def _beginning(files: paths.Files, path: str, csv: CsvOptions | None) -> tuple[CsvText, bytes]:
+    """Return (a CSV, which knows what stands between its cells; its first bytes, with commas there)."""
+    with Reading(files, None).stream(path) as stream:
+        text = CsvText(stream.read, csv, foreign.redacted(path))
+        text.settle()
+        return text, text.read(_HEADER_BYTES)
+
+
+def _check_header(
+    file: Any, input_format: str | None, input_csv: CsvOptions | None, name: TableName, known: TableInfo | None
+) -> None:
     """Check that the first line of a CSV names the columns.
 
     Raises:
@@ -117,11 +135,10 @@ def _check_header(file: Any, input_format: str | None, name: TableName, known: T
     if not all(isinstance(one, (str, os.PathLike)) for one in many):
         return
     with ours(SourceError, "source: it cannot be read"):
-        found = paths.expand(file, input_format)
-        if not _headed(found):
+        found = paths.expand(file, input_format, formats.csv.FORMAT.name if input_csv is not None else None)
+        if not _headed(found) or (input_csv is not None and input_csv.header is not True):
             return
-        with Reading(found, None).stream(found.paths[0]) as stream:
-            text = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace")
+        text = _beginning(found, found.paths[0], input_csv)[1].decode("utf-8-sig", "replace")
     names = [one.strip() for one in next(csv.reader(io.StringIO(text, newline=None)), [])]
     there = known.columns.names if known is not None else []
     odd = next((one for one in names if _VALUE.match(one) or not one or names.count(one) > 1), None)
@@ -142,11 +159,16 @@ def _put_bare(
     overwrite: bool,
     input_schema: Schema | None,
     input_format: str | None,
+    input_csv: CsvOptions | None,
     select: str | None,
 ) -> Put:
     """Add the rows of CSV files without a line of names, as `put` does."""
     if select is not None:
         raise SourceError("--no-header: --select needs names; put the file into a table first, and query that")
+    if input_csv is not None and replace(input_csv, delimiter="") != CsvOptions():
+        raise SourceError(
+            "--no-header: of --input-csv it takes only delimiter; leave --no-header out, and give header=a,b,c there"
+        )
     with ours(SourceError, "source: it cannot be read"):
         found = paths.expand(file, input_format or "csv")
     if not _headed(found) or not found.is_local:
@@ -162,10 +184,16 @@ def _put_bare(
     info = known or TableInfo(columns, tuple(key for key, _ in name.partition))
     columns = columns if input_schema is not None else info.columns
     check_columns(name, info, columns)
+    with ours(SourceError, "source: it cannot be read"):
+        # in a table of one column, a mark is a part of the value
+        texts = {path: _beginning(found, path, input_csv)[0] for path in found.paths if len(columns) > 1}
+    given = input_csv.delimiter if input_csv is not None else ""
+    marks = {path: text.options.delimiter for path, text in texts.items()}
     with Queries(lambda project: store, None) as queries:
         output = store.output(name, overwrite) if known is not None else new_table(store, name, info)
-        rows = fill(output, queries, found.paths, lambda path: bare_csv(path, columns), _about)
-    return Put(rows, "" if known is not None else ddl.create_sql(name.sql, info))
+        rows = fill(output, queries, found.paths, lambda path: bare_csv(path, columns, marks.get(path, given or ",")), _about)
+    notes = tuple(note for text in texts.values() for note in text.notes)
+    return Put(rows, "" if known is not None else ddl.create_sql(name.sql, info), notes)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import pyarrow as pa
 from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import sinks, sources, systems
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.sinks import FileSink, PartsSink, SortedSink
 from akrunner.io.table import TableSource
@@ -29,6 +30,7 @@ def open_source(
     *,
     input_schema: Schema | None = None,
     input_format: str | None = None,
+    input_csv: CsvOptions | None = None,
     select: str | None = None,
     columns: Sequence[str] | None = None,
     **options: Any,
@@ -41,11 +43,19 @@ def open_source(
             raise SourceError(f"source: {odd} is a path, and others are tables; give either")
         if input_format is not None:
             raise SourceError("input_format= is for files; the source is a table")
+        if input_csv is not None:
+            raise SourceError("input_csv= (--input-csv) is for files; the source is a table")
         with ours(SourceError, f"source: cannot read {names[0]}"):
             only = columns if select is None and input_schema is None else None
             source = _tables([TableName.parse(one) for one in names], only)
     return sources.open_source(
-        source, input_schema=input_schema, input_format=input_format, select=select, columns=columns, **options
+        source,
+        input_schema=input_schema,
+        input_format=input_format,
+        input_csv=input_csv,
+        select=select,
+        columns=columns,
+        **options,
     )
 
 
@@ -241,7 +251,11 @@ def sink_to(
 
 
 def file_sink(
-    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None = None, overwrite: bool = False
+    path: str,
+    schema: pa.Schema,
+    write_examples: ExampleWriter,
+    form: str | None = None,
+    overwrite: bool = False,
 ) -> RowsSink:
     """Open a job's output as `sink_to` does, but as one file if it is no table."""
     if is_table(path) or systems.is_system(path):

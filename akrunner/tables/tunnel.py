@@ -228,9 +228,9 @@ def _about(path: str) -> Iterator[None]:
         raise SourceError(f"tunnel upload: {path}: {said} (-dbr true leaves such rows out)") from None
 
 
-def bare_csv(path: str, columns: pa.Schema) -> str:
+def bare_csv(path: str, columns: pa.Schema, delimiter: str = ",") -> str:
     """Return DuckDB's SQL for the rows of a CSV without a line of names, whose columns are matched by position."""
-    return _csv(path, TableInfo(columns), {"csv-format": "true"})
+    return _csv(path, TableInfo(columns), {"csv-format": "true", "field-delimiter": delimiter})
 
 
 def _csv(path: str, info: TableInfo, options: dict[str, str]) -> str:

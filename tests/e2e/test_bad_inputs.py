@@ -232,6 +232,24 @@ def _tables() -> Iterator[Row]:
         Row("run", {"output_format": value, "output": "x.csv", "output_schema": "a bigint"}, C, "output_format")
         for value in (5, "cvs", [])
     )
+    bad = (
+        5,
+        [],
+        b"null=NA",
+        "",
+        "x",
+        "delimiter=",
+        "delimiter=ab",
+        "delimter=;",
+        "quote=,,delimiter=,",
+        {"skip": "x"},
+        {5: ";"},
+    )
+    yield from (Row("run", {"input_csv": value, "source": "TABLE"}, C, "input_csv") for value in bad)
+    yield from (
+        Row("run", {"output_csv": value, "output": "x.csv", "output_schema": "a bigint"}, C, "output_csv")
+        for value in (*bad, "skip=1", "null=NA,-")
+    )
 
 
 ROWS = list(table())

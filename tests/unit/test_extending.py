@@ -36,15 +36,15 @@ def code(section: str, language: str) -> str:
 
 
 @pytest.fixture
-def tsv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def psv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     told = code("A format of files", "toml")
     group = re.search(r'entry-points\."(.+?)"\]\n(\w+) = "(.+?)"', told)
     name = re.search(r'^name = "(.+?)"', told, re.MULTILINE)
     assert group is not None and name is not None
     points = {group[1]: {group[2]: group[3]}}
-    install(tmp_path / "site", name[1], {"akrunner_tsv.py": code("A format of files", "python")}, points, monkeypatch)
+    install(tmp_path / "site", name[1], {"akrunner_psv.py": code("A format of files", "python")}, points, monkeypatch)
     yield
-    sys.modules.pop("akrunner_tsv", None)
+    sys.modules.pop("akrunner_psv", None)
 
 
 def test_the_option_of_the_page_is_one() -> None:
@@ -73,29 +73,29 @@ def read(source: Any, **options: Any) -> pa.Table:
     return pa.Table.from_batches(list(table.batches()), table.schema)
 
 
-@pytest.mark.usefixtures("tsv")
+@pytest.mark.usefixtures("psv")
 def test_a_format_of_the_page_is_read_and_written(tmp_path: Path) -> None:
-    assert formats.names()[-1] == "tsv" and "akrunner_tsv" not in sys.modules
+    assert formats.names()[-1] == "psv" and "akrunner_psv" not in sys.modules
     (tmp_path / "year=2026").mkdir()
-    write(tmp_path / "year=2026" / "a.tsv", TABLE)
-    write(tmp_path / "year=2026" / "b.tsv", TABLE)
-    assert (tmp_path / "year=2026" / "a.tsv").read_text().splitlines()[1] == '1\t"a"'
-    whole = read(tmp_path / "year=2026" / "a.tsv")
+    write(tmp_path / "year=2026" / "a.psv", TABLE)
+    write(tmp_path / "year=2026" / "b.psv", TABLE)
+    assert (tmp_path / "year=2026" / "a.psv").read_text().splitlines()[1] == '1|"a"'
+    whole = read(tmp_path / "year=2026" / "a.psv")
     assert whole.equals(TABLE)
-    both = read(str(tmp_path / "*" / "*.tsv"), input_schema=Schema.parse("name string, year bigint", "input_schema"))
+    both = read(str(tmp_path / "*" / "*.psv"), input_schema=Schema.parse("name string, year bigint", "input_schema"))
     assert both.to_pydict() == {"name": ["a", "b", "c"] * 2, "year": [2026] * 6}
     (tmp_path / "a.txt").write_text("x\n1.5\n")
-    assert read(tmp_path / "a.txt", input_format="tsv").to_pydict() == {"x": [1.5]}
+    assert read(tmp_path / "a.txt", input_format="psv").to_pydict() == {"x": [1.5]}
 
 
-@pytest.mark.usefixtures("tsv")
+@pytest.mark.usefixtures("psv")
 def test_what_goes_wrong_in_it_names_the_file(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").write_text("x\n1\n2\t3\n")
-    with pytest.raises(SourceError, match=r"cannot read .*a\.tsv as tsv"):
-        read(tmp_path / "a.tsv")
-    with pytest.raises(SinkError, match="a TSV cannot hold column 'x'"):
-        write(tmp_path / "b.tsv", pa.table({"x": [[1]]}))
-    assert not (tmp_path / "b.tsv").exists()
+    (tmp_path / "a.psv").write_text("x\n1\n2|3\n")
+    with pytest.raises(SourceError, match=r"cannot read .*a\.psv as psv"):
+        read(tmp_path / "a.psv")
+    with pytest.raises(SinkError, match="a PSV cannot hold column 'x'"):
+        write(tmp_path / "b.psv", pa.table({"x": [[1]]}))
+    assert not (tmp_path / "b.psv").exists()
 
 
 #: what the column type of the page is asked, in an akrunner whose table has its row

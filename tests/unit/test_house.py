@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -316,22 +318,53 @@ def room(path: Path) -> str:
     return "" if first == "__init__.py" else first.removesuffix(".py")
 
 
-def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+class Read(NamedTuple):
+    """What a module's file says of other modules.
+
+    Attributes: imports: the name of each that it imports, with `akrunner.x` for `from akrunner import x`; of_akrunner: those of akrunner that are
+    imported at its top or when a function is called; for types alone does not count; texts: what stands in strings that mention akrunner,
+    docstrings apart.
+    """
+
+    imports: list[str]
+    of_akrunner: set[str]
+    texts: list[str]
+
+
+@functools.cache
+def read(path: Path) -> Read:
+    """Each file is parsed once for all tests of this module."""
+    found = Read([], set(), [])
+    # (node, whether it is there for types alone)
+    pending: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text()), False)]
+    while pending:
+        node, typed = pending.pop()
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.imports.extend(alias.name for alias in node.names)
+            if not typed:
+                found.of_akrunner.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            if node.module == "akrunner":
-                yield from (f"akrunner.{alias.name}" for alias in node.names)
-            else:
-                yield node.module or ""
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                found.imports.append(whole if node.module == "akrunner" else node.module or "")
+                if not typed:
+                    found.of_akrunner.add(whole if whole in MODULES else node.module or "")
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        elif isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and "akrunner" in node.value:
+                found.texts.append(node.value)
+        else:
+            typed = typed or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+            pending.extend((child, typed) for child in ast.iter_child_nodes(node))
+    return found
 
 
 @pytest.mark.parametrize("path", list(modules()), ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_point_down(path: Path) -> None:
     own = room(path)
-    for name in imports(path):
+    for name in read(path).imports:
         package, _, rest = name.partition(".")
         if package == "akrunner":
             other = rest.split(".")[0]
@@ -355,7 +388,7 @@ def test_rooms_of_flink_are_where_their_code_runs(own: str) -> None:
     paths = sorted((ROOT / "engines" / "flink" / own).glob("*.py"))
     assert len(paths) > 3
     for path in paths:
-        for name in imports(path):
+        for name in read(path).imports:
             if name.startswith("akrunner.engines.flink."):
                 other = name.split(".")[3]
                 assert other not in FLINKS or other == own or other in FLINKS[own], f"{path} imports {name}"
@@ -372,14 +405,11 @@ STARTED = {
 
 def _named(path: Path) -> Iterator[str]:
     """Yield the modules of akrunner that stand in strings: what `-m` or `sys.modules` take, and imports in code for another process."""
-    tree = ast.parse(path.read_text())
-    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
-            whole = [node.value] if re.fullmatch(r"akrunner(\.\w+)+", node.value) else []
-            for name in [*whole, *re.findall(r"^\s*(?:from|import) (akrunner(?:\.\w+)+)", node.value, re.MULTILINE)]:
-                if name in MODULES:
-                    yield name
+    for text in read(path).texts:
+        whole = [text] if re.fullmatch(r"akrunner(\.\w+)+", text) else []
+        for name in [*whole, *re.findall(r"^\s*(?:from|import) (akrunner(?:\.\w+)+)", text, re.MULTILINE)]:
+            if name in MODULES:
+                yield name
 
 
 def _name(path: Path) -> str:
@@ -428,26 +458,6 @@ def test_strings_that_name_modules_point_down(path: Path) -> None:
         assert allowed, f"{path} names {name}: have whoever may import it hand it over"
 
 
-def _imported(path: Path) -> set[str]:
-    """Return the modules of akrunner that a module imports, at its top or when a function is called; for types alone does not count."""
-    found: set[str] = set()
-
-    def look(node: ast.AST) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
-                continue
-            if isinstance(child, ast.ImportFrom) and child.module:
-                for alias in child.names:
-                    whole = f"{child.module}.{alias.name}"
-                    found.add(whole if whole in MODULES else child.module)
-            elif isinstance(child, ast.Import):
-                found.update(alias.name for alias in child.names)
-            look(child)
-
-    look(ast.parse(path.read_text()))
-    return found & MODULES.keys()
-
-
 def _circle(edges: dict[str, set[str]]) -> list[str]:
     """Return names that lead from one to the next and back to the first, [] if none do."""
     done: set[str] = set()
@@ -471,7 +481,7 @@ def test_a_circle_is_found() -> None:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    assert _circle({name: _imported(path) - {name} for name, path in MODULES.items()}) == []
+    assert _circle({name: (read(path).of_akrunner & MODULES.keys()) - {name} for name, path in MODULES.items()}) == []
 
 
 def test_no_room_stands_above_itself() -> None:

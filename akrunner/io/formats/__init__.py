@@ -20,6 +20,7 @@ from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.foreign import redacted
 from akrunner.installed import Installed
 from akrunner.io.compression import CODECS, Codec, Packed, codec_named
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.formats import arrow, avro, csv, excel, jsonl, npy, npz, parquet, tfrecord
 from akrunner.io.formats.base import Compression, Format
 from akrunner.io.formats.lines import Lines
@@ -175,7 +176,7 @@ def known_endings(path: str) -> str:
 
 def lines_of(path: str) -> Lines | None:
     """Return the format of lines that a file name tells; None if it tells none."""
-    return next((form for form in LINES if path.lower().endswith(form.endings[0])), None)
+    return next((form for form in LINES if form.whole(path.lower()) and format_of(path) == form.name), None)
 
 
 def lines_named(name: Any) -> Lines | None:
@@ -190,6 +191,8 @@ def writer_of(
     write_examples: ExampleWriter,
     codec: Codec | None = None,
     compression: Compression | None = None,
+    csv: CsvOptions | None = None,
+    path: str = "",
 ) -> Writer:
     """Return a writer of batches to a stream.
 
@@ -197,8 +200,10 @@ def writer_of(
         write_examples: writes a batch as TFRecords.
         codec: how the file is compressed as a whole; None: it is not.
         compression: how the format compresses what is in the file, if it does that; None: as it does by itself.
+        csv: how text is written, if the format is CSV.
+        path: the name of the file, which may say how text is written, too.
     """
-    found = named(form)
+    found = named(form).written_as(csv, path)
 
     def made(to: IO[bytes]) -> Writer:
         if compression is not None and found.compressions:

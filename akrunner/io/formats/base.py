@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow as pa
 from akrunner.errors import SinkError, SourceError
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.compression import Codec, Unpacked
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.text import Pieces
 from akrunner.io.writers import Writer
 
@@ -25,6 +26,19 @@ Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 Opener = Callable[[str, pa.Schema | None], Opened]
 #: (block, number of its rows)
 Counted = tuple[Any, int]
+
+
+@dataclass
+class Told:
+    """What a format found out about files beside their columns.
+
+    Attributes:
+        csv: how text files are written; None: they are no CSV.
+        notes: what the user is told about it.
+    """
+
+    csv: CsvOptions | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -55,6 +69,7 @@ class Reading:
             can read a part of a file leaves the others out of its batches, but never out of the schema.
         bad: takes bad rows, where the format is `tolerant`; None: a bad row is an error.
         fits: the columns that the user asked for, with their types and NOT NULL, which good rows fit; None: no columns.
+        told: takes what the format finds out when it opens the first file.
     """
 
     files: Files
@@ -62,6 +77,7 @@ class Reading:
     only: list[str] | None = None
     bad: BadRows | None = None
     fits: pa.Schema | None = None
+    told: Told = field(default_factory=Told)
 
     def within(self, schema: pa.Schema) -> list[str] | None:
         """Return which columns of a file of this schema are read; None: all."""
@@ -97,6 +113,7 @@ class Format:
         doubtful: whether such a file may well be something else than a job's table: a single sample (an array of one image), or
             somebody's document. Its name then does not say that a directory holds tables, and may be replaced.
         lakes: whether Delta, Iceberg and Hudi keep the rows of their tables in such files.
+        delimited: whether `input_csv=` and `output_csv=` say how its files are written.
         compressions: the names of the codecs that its files can be compressed with.
     """
 
@@ -111,6 +128,7 @@ class Format:
     sheets = False
     doubtful = False
     lakes = False
+    delimited = False
     compressions: tuple[str, ...] = ()
 
     def begins(self, head: bytes) -> bool:
@@ -120,6 +138,15 @@ class Format:
             head: the file's first bytes, at most 16.
         """
         return False
+
+    def written_as(self, options: CsvOptions | None, path: str = "") -> Format:
+        """Return the format for text that is written in this way.
+
+        Args:
+            options: what `input_csv=` or `output_csv=` says; None: nothing.
+            path: the name of a file that is written; it may say more.
+        """
+        return self
 
     def opener(self, table: Reading) -> Opener:
         """Return a function that opens the files of a table, one after another. Override it in a format that remembers
@@ -223,18 +250,16 @@ def pieces_of(
     quoted: bool,
     there: bytes | None = None,
     back: bytes | None = None,
-    bad: BadRows | None = None,
 ) -> tuple[Pieces, Callable[[], Any]]:
     """Return the text of a file, unpacked on the way, and the function that closes the file.
 
     Args:
         there: a table for `bytes.translate` that is applied to the text.
         back: the table that undoes `there`.
-        bad: as in `Pieces`.
     """
     file = unpacked(files, path)
     read = file.read if there is None else lambda size: file.read(size).translate(there)
-    return Pieces(read, quoted, path, back=back, bad=bad), file.close
+    return Pieces(read, quoted, path, back=back), file.close
 
 
 @contextlib.contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 import pyarrow as pa
 
 from akrunner.errors import SourceError
+from akrunner.io.bad_rows import BadRows
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.formats.base import Counted, Format
 from akrunner.io.lines import row_ends, rows_before
 from akrunner.io.parse import Parser
@@ -24,11 +26,27 @@ class Lines(Format):
 
     Attributes:
         quoted: whether a quoted cell may contain ends of lines.
-        headed: whether the first line names the columns and is not a row.
+        headed: whether the first line names the columns and is not a row, unless the user says otherwise.
     """
 
     quoted = False
     headed = False
+
+    def written_as(self, options: CsvOptions | None, path: str = "") -> Lines:
+        return self
+
+    def text(
+        self, read: Callable[[int], bytes], name: str, growing: bool = False, wait: bool = True, bad: BadRows | None = None
+    ) -> tuple[Lines, Pieces, list[str]]:
+        """Begin to read a text.
+
+        Args:
+            read, name, growing, bad: as for `Pieces`.
+            wait: whether the call may wait for the text's beginning, to see how it is written.
+        Returns:
+            (the format that parses the text, the text in pieces, notes about what was found).
+        """
+        return self, Pieces(read, self.quoted, name, growing=growing, bad=bad), []
 
     def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> Parser:
         """Return a parser for a text from its beginning.
@@ -54,35 +72,55 @@ class Lines(Format):
     def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
         """Return the blocks of a file, as `Format.blocks` does. A compressed file has none, and neither has one with lists or
         structs."""
-        if not path.endswith(self.endings[0]) or any(map(pa.types.is_nested, schema.types)):
+        if not self.whole(path) or any(map(pa.types.is_nested, schema.types)):
             return None
         found: list[Counted] = []
         with open(path, "rb") as file:
-            if self.headed and file.readline().rstrip(b"\r\n") != _first_line(first):
+            if not self.at_rows(file, first):
                 return None
             start, data = file.tell(), b""
             while more := file.read(LINES_BYTES):
-                data += more
+                data += self.marked(more)
                 ends = row_ends(data, quoted=self.quoted)
                 if ends is None or len(data) > ROW_BYTES:
                     return None
                 if ends.size:
                     length = int(ends[-1])
-                    found.append(([start, start + length], rows_before(data, ends)))
+                    found.append((self.block(start, start + length), rows_before(data, ends)))
                     start, data = start + length, data[length:]
             if data:
                 ends = row_ends(data + b"\n", quoted=self.quoted)
                 if ends is None or not ends.size:
                     # a quote is not closed: the host, which reads the file instead, says where
                     return None
-                found.append(([start, start + len(data)], 1))
+                found.append((self.block(start, start + len(data)), 1))
         return found
+
+    def whole(self, path: str) -> bool:
+        """Whether a file's name says that it is not compressed."""
+        return path.endswith(self.endings[0])
+
+    def at_rows(self, file: IO[bytes], first: str) -> bool:
+        """Read a file up to its first row. Return whether what stands there is as in the table's first file."""
+        return True
+
+    def marked(self, data: bytes) -> bytes:
+        """Return bytes of a file with the marks that `row_ends` knows, in as many bytes."""
+        return data
+
+    def block(self, start: int, end: int) -> Any:
+        """Return what stands for a block."""
+        return [start, end]
+
+    def of_block(self, block: Any) -> Lines:
+        """Return the format of a block's rows."""
+        return self
 
     def rows(self, path: str, block: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with open(path, "rb") as file:
             file.seek(block[0])
-            data = file.read(block[1] - block[0])
-        parser = self.block_parser(Pieces(lambda size: b"", self.quoted, path), schema)
+            data = self.of_block(block).marked(file.read(block[1] - block[0]))
+        parser = self.of_block(block).block_parser(Pieces(lambda size: b"", self.quoted, path), schema)
         try:
             batch = parser.parse(Piece(data, 1, True))
         except SourceError as e:
@@ -94,8 +132,3 @@ class Lines(Format):
                 "the rows are not as they were counted: the file was changed, or a line holds several objects"
             )
         yield from pa.Table.from_batches([batch]).to_batches(max_chunksize=BATCH_ROWS)
-
-
-def _first_line(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.readline().rstrip(b"\r\n")

@@ -120,6 +120,7 @@ def test_what_is_cut_short_or_damaged_is_never_a_shorter_text(codec: Codec) -> N
         ("t.csv.gz", b"\x1f", "is not compressed with gzip"),
         ("t.csv.gz", b"", "is empty, and a file of gzip has some bytes"),
     ],
+    ids=["gzip", "xz", "bzip2", "text", "a byte", "nothing"],
 )
 def test_a_name_that_is_not_true_is_told(path: str, data: bytes, words: str) -> None:
     with pytest.raises(SourceError, match=words):

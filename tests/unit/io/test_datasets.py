@@ -15,6 +15,7 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.io import datasets as reading
 from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
+from tests.conftest import NOT_RUN
 
 ROWS = [{"id": number, "s": f"row {number}"} for number in range(3000)]
 
@@ -31,12 +32,12 @@ def rows(table: TableSource) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def hub() -> Any:
-    return pytest.importorskip("datasets")
+    return pytest.importorskip("datasets", reason=f"{NOT_RUN}Hugging Face's datasets: pip install datasets")
 
 
 @pytest.fixture
 def lance() -> Any:
-    return pytest.importorskip("lance")
+    return pytest.importorskip("lance", reason=f"{NOT_RUN}Lance: pip install pylance")
 
 
 def test_a_dataset_is_read_in_its_own_order(hub: Any) -> None:

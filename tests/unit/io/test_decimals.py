@@ -118,6 +118,10 @@ def test_the_error_that_refuses_names_the_option_and_the_option_reaches_a_source
     table = pa.table({"d": pa.array([D("1.5")], pa.decimal128(5, 1))})
     with pytest.raises(SchemaError, match=r'decimals="float64" \(--decimals float64\)'):
         Schema.from_arrow(table.schema)
+    wide = pa.table({"d": pa.array(["1.5"]).cast(pa.decimal128(38, 2))})
+    for defaults in (None, {"d": 0.5}):
+        source = open_source(wide, read_examples=codec.read_examples, decimals="float64", defaults=defaults)
+        assert len(source.notes) == 1, "the warning stays, whatever else is done with the table"
     source = open_source(table, read_examples=codec.read_examples, decimals="float64", defaults={"d": 0.5})
     assert Schema.from_arrow(source.schema).names == ["d"]
     made = open_source(table, read_examples=codec.read_examples, select="d * 2 AS d", decimals="text")

@@ -215,8 +215,12 @@ def test_errors_of_files(tmp_path: Path) -> None:
     failing("a.ods", b"x", "does not say its format")
     failing("a.parquet", b"not parquet", "cannot read .*a.parquet as parquet")
     failing("a.csv", b"a,b\n1,2\n3\n", "a.csv.*Expected 2 columns, got 1")
-    failing("l.csv", b"a,s\n1,caf\xe9\n", "'s' of .*l.csv is not UTF-8; convert .* or give input_schema=.*'s bytes'")
-    failing("semi.csv", b"a;b\n1;2\n", "semi.csv has one column, 'a;b': .* no comma; convert it")
+    failing(
+        "l.csv",
+        b"a,s\n1,caf\xe9\n",
+        "'s' of .*l.csv is not UTF-8; give input_csv=.*encoding=latin-1, or input_schema=.*'s bytes'",
+    )
+    failing("semi.csv", b"a;b\n1;2\n3\n", "semi.csv may be ';'-separated .* not all rows .* delimiter=semicolon")
     failing(
         "long.jsonl",
         b'{"s": "' + b"x" * (70 << 20) + b'"}\n',

@@ -151,7 +151,6 @@ ROWS = b"1,2\n" * 200
         (b"a,a\n1,2\n", "two columns of .* are called 'a'"),
         (b"", "is empty"),
         (b"\n\r\n", "is empty"),
-        ("a,b\n1,2\n".encode("utf-16"), "is UTF-16; convert it"),
         (gzip.compress(b"a\n1\n", mtime=0), "compressed with gzip by its content"),
         (b"PAR1", "is a Parquet file by its content"),
         (b"a\xff,b\n1,2\n", "line 1: .*utf-8"),

@@ -13,6 +13,7 @@ from akrunner.codec import read_examples
 from akrunner.errors import SourceError
 from akrunner.io import formats
 from akrunner.io.bad_rows import BadRows
+from akrunner.io.csv_options import COMMA, CsvOptions
 from akrunner.io.follow import open_text
 from akrunner.io.sources import open_source
 from akrunner.io.text import Pieces
@@ -132,8 +133,7 @@ def test_a_quote_that_is_never_closed_costs_its_line_alone(monkeypatch: pytest.M
     assert bad is not None
     pieces = Pieces(lambda size: parts.pop(0) if parts else b"", True, "t.csv", bad=bad)
     schema = pa.schema([("id", pa.int64()), ("s", pa.string())])
-    form = formats.lines_named("csv")
-    assert form is not None
+    form = formats.csv.FORMAT.written_as(COMMA)
     parser = tolerant(form.parser(pieces, schema), pieces, bad, schema)
     rows = 0
     while (piece := pieces.next()) is not None:
@@ -167,3 +167,68 @@ def test_a_query_sees_the_good_rows(tmp_path: Path) -> None:
     assert rows == [(2,), (4,)] and len(told) == 1
     with pytest.raises(SourceError, match="more than 0 rows cannot be read"):
         read(path, "id bigint", 0, select="id + 1 AS more")
+
+
+@pytest.mark.parametrize(
+    ("written", "raw"),
+    [
+        ({"delimiter": ";"}, b'id;s\n1;"a;b"\nfoo;b\n2;c;d\n3\n4;"x\n5;z,"y"\n'),
+        ({"delimiter": "|", "quote": "'"}, b"id|s\n1|'a;b'\nfoo|b\n2|c|d\n3\n4|'x\n5|z,\"y\"\n"),
+        ({"delimiter": ";", "skip": 0, "encoding": "latin-1"}, b'id;s\n1;"a;b"\nfoo;b\n2;c;d\n3\n4;"x\n5;z,"y"\n'),
+        ({"delimiter": ";", "encoding": "utf-16"}, 'id;s\n1;"a;b"\nfoo;b\n2;c;d\n3\n4;"x\n5;z,"y"\n'.encode("utf-16")),
+    ],
+)
+def test_bad_rows_of_a_csv_that_is_written_otherwise(written: dict[str, Any], raw: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(raw)
+    rows, told, bad = read(path, "id bigint not null, s string", input_csv=CsvOptions.of(written, "input_csv"))
+    assert rows == [(1, "a;b"), (5, 'z,"y"')] and bad.count == 4
+    assert [one.split(":")[0] for one in told] == ["line 3", "line 4", "line 5", "line 6"]
+    mark, quote = written["delimiter"], written.get("quote", '"')
+    shown = [f"foo{mark}b", f"2{mark}c{mark}d", "3", f"4{mark}{quote}x"]
+    assert all(one.endswith(repr(row)) for one, row in zip(told, shown, strict=True)), "as they stand in the file"
+
+
+def test_lines_that_are_left_out_are_counted_and_letters_decoded(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes("Bericht\n\nid;x\n1;1,5\n2;drei\n3;é;1\n4;2,5\n".encode("latin-1"))
+    written = CsvOptions.of("skip=2,delimiter=;,decimal=comma,encoding=latin-1", "input_csv")
+    rows, told, _ = read(path, "id bigint, x double", input_csv=written)
+    assert rows == [(1, 1.5), (4, 2.5)]
+    assert [one.split(":")[0] for one in told] == ["line 5", "line 6"] and told[1].endswith("'3;é;1'")
+
+
+def test_what_stands_between_cells_is_found_with_bad_values_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id;s\n1;a\nfoo;b\n2;c\n")
+    bad = BadRows.of("skip", 100)
+    schema = Schema.parse("id bigint, s string")
+    table = open_source(path, read_examples=read_examples, input_schema=schema, bad=bad, defaults={"s": "x"})
+    assert [row["id"] for batch in table.batches() for row in batch.to_pylist()] == [1, 2]
+    assert table.bad is bad and bad is not None and bad.count == 1
+    assert len(table.notes) == 1 and "read as ';'-separated" in table.notes[0]
+
+
+def test_with_rows_of_several_lengths_the_user_says_what_stands_between_cells(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id;s\n1;a\n2;b;c\n3;d\n")
+    with pytest.raises(SourceError, match=r"input_csv= \(--input-csv\) delimiter=semicolon"):
+        read(path, "id bigint, s string")
+
+
+def test_the_first_row_may_be_bad_where_no_line_names_the_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("1;a;b\n2;c\n3;d\n")
+    rows, told, _ = read(path, "id bigint, s string", input_csv=CsvOptions.of("delimiter=;,header=no", "input_csv"))
+    assert rows == [(2, "c"), (3, "d")]
+    assert told == ["line 1: CSV parse error: Expected 2 columns, got 3: '1;a;b'"]
+
+
+def test_comments_and_bad_rows_are_refused_together_if_cells_are_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id,s\n1,a\n# all\nfoo,b\n2,c\n")
+    with pytest.raises(SourceError, match="bad_rows= .* comments"):
+        read(path, "id bigint, s string", input_csv=CsvOptions.of("delimiter=comma,comment=hash", "input_csv"))
+    written = CsvOptions.of("delimiter=comma,comment=hash,quote=none", "input_csv")
+    rows, told, _ = read(path, "id bigint, s string", input_csv=written)
+    assert rows == [(1, "a"), (2, "c")] and [one.split(":")[0] for one in told] == ["line 4"]

@@ -94,6 +94,8 @@ def configure(epochs, mode):
 def hand_on(cache):
     cache["b"] = 2
 """
+#: the module of a function that is given to the tasks
+PROGRAM = "import pathlib\n\ndef main(task_config):\n    return pathlib.Path()\n"
 USER = "import set_outside_{n} as s\nfrom set_outside_{n} import FILLED\n\nFILLED['lr'] = 0.5\n\ndef epochs():\n    return s.EPOCHS, FILLED\n"
 NUMBERS = itertools.count()
 
@@ -103,10 +105,16 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     n = next(NUMBERS)
     (tmp_path / f"set_outside_{n}.py").write_text(SETTINGS)
     (tmp_path / f"set_outside_user_{n}.py").write_text(USER.format(n=n))
+    (tmp_path / f"set_outside_program_{n}.py").write_text(PROGRAM)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield importlib.import_module(f"set_outside_{n}")
-    for name in (f"set_outside_{n}", f"set_outside_user_{n}"):
+    for name in (f"set_outside_{n}", f"set_outside_user_{n}", f"set_outside_program_{n}"):
         sys.modules.pop(name, None)
+
+
+def program_of(settings: ModuleType) -> str:
+    """The name of a program that is imported. (This module would be one that brings all of akrunner along, to be read.)"""
+    return importlib.import_module(settings.__name__.replace("outside", "outside_program")).__name__
 
 
 def look(settings: ModuleType) -> None:
@@ -176,6 +184,7 @@ def test_what_was_set_is_named(settings: Any, words: str) -> None:
 def test_it_is_found_behind_functions_other_modules_and_late_imports(settings: Any) -> None:
     name = settings.__name__.replace("outside", "outside_user")
     importlib.import_module(name)
+    program = program_of(settings)
     settings.EPOCHS = 10
     for line in (
         f"import {name}",
@@ -184,15 +193,16 @@ def test_it_is_found_behind_functions_other_modules_and_late_imports(settings: A
         f"from {settings.__name__} import epochs",
     ):
         with pytest.raises(ScriptError, match="EPOCHS is 10"):
-            check_imports(f"def main(task_config):\n    {line}\n", __name__, "main")
+            check_imports(f"def main(task_config):\n    {line}\n", program, "main")
 
 
 def test_what_another_module_may_fill_is_no_matter(settings: Any) -> None:
     name = settings.__name__.replace("outside", "outside_user")
     importlib.import_module(name)
-    check_imports(f"import {name}", __name__, "main")
+    program = program_of(settings)
+    check_imports(f"import {name}", program, "main")
     # but it is, if the tasks do not import it, or if it is the module of the function, which is not run there
-    for text, of in ((f"import {settings.__name__}", __name__), (f"import {name}", name)):
+    for text, of in ((f"import {settings.__name__}", program), (f"import {name}", name)):
         with pytest.raises(ScriptError, match="FILLED is"):
             check_imports(text, of, "main")
 

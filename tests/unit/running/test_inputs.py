@@ -15,6 +15,19 @@ from akrunner.running.inputs import arriving_source, lines_source, table_of
 from akrunner.spec import Capabilities
 
 
+BAD_ROWS = {"bad_rows": "fail", "max_bad_rows": 100}
+
+
+def taken(source: Any, form: Any, schema: Any, follow: Any, csv: Any = None) -> dict[str, Any]:
+    given = {"source": source, "input_format": form, "input_schema": schema, "input_csv": csv, "label": "a"}
+    return lines_source({**given, **BAD_ROWS}, follow)
+
+
+def arriving(source: Any, form: Any, follow: Any, engine: Any) -> dict[str, Any]:
+    given = {"source": source, "input_format": form, "input_schema": "a bigint", "input_csv": None, "flush_seconds": 0.02}
+    return arriving_source({**given, **BAD_ROWS}, follow, engine)
+
+
 def rows(source: Any) -> list[dict[str, Any]]:
     """Of a file that is not followed."""
     return [row for batch in source.batches() for row in batch.to_pylist()]
@@ -22,7 +35,8 @@ def rows(source: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("source", ["a.csv", {"a": [1]}, None, Path("-"), ["-"], b"-"])
 def test_any_other_source_stays_as_it_is(source: Any) -> None:
-    assert lines_source(source, "csv", "a bigint", False) == (source, "csv", "a bigint")
+    given = {"source": source, "input_format": "csv", "input_schema": "a bigint", "input_csv": "null=NA"}
+    assert lines_source({**given, "label": "a"}, False) == given
 
 
 def test_lines_of_stdin_are_a_table(tmp_path: Path) -> None:
@@ -30,8 +44,9 @@ def test_lines_of_stdin_are_a_table(tmp_path: Path) -> None:
     before, mine = os.dup(0), os.open(tmp_path / "in", os.O_RDONLY)
     try:
         os.dup2(mine, 0)
-        source, form, schema = lines_source("-", "jsonl", "a bigint", False)
-        assert (form, schema) == (None, None), "it has them in it"
+        found = taken("-", "jsonl", "a bigint", False)
+        source = found.pop("source")
+        assert found == {"input_format": None, "input_schema": None, "input_csv": None}, "it has them in it"
         assert source.name == "stdin" and source.schema == pa.schema([("a", pa.int64())])
         assert rows(source) == [{"a": 1}, {"a": None}]
     finally:
@@ -45,7 +60,7 @@ def test_lines_of_stdin_are_a_table(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_growing_file_is_read_as_its_name_or_its_format_says(tmp_path: Path, name: str, form: str | None, text: str) -> None:
     (tmp_path / name).write_text(text)
-    source, _, _ = lines_source(str(tmp_path / name), form, "a bigint", True)
+    source = taken(str(tmp_path / name), form, "a bigint", True)["source"]
     assert source.name == str(tmp_path / name)
     first = next(iter(source.batches()))
     assert first.to_pylist() == [{"a": 1}]
@@ -53,8 +68,18 @@ def test_a_growing_file_is_read_as_its_name_or_its_format_says(tmp_path: Path, n
 
 def test_the_columns_are_guessed_from_the_first_lines(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,x\n")
-    source, _, _ = lines_source(tmp_path / "t.csv", None, None, True)
-    assert source.schema.names == ["a", "b"]
+    source = taken(tmp_path / "t.csv", None, None, True)["source"]
+    assert source.schema.names == ["a", "b"] and source.notes == ()
+
+
+def test_how_lines_are_written_is_said_or_seen(tmp_path: Path) -> None:
+    (tmp_path / "t.log").write_text("a;b\n1;NA\n")
+    source = taken(tmp_path / "t.log", None, "a bigint, b bigint", True, "delimiter=;,null=NA")["source"]
+    assert next(iter(source.batches())).to_pylist() == [{"a": 1, "b": None}]
+    source = taken(tmp_path / "t.log", "csv", None, True)["source"]
+    assert source.schema.names == ["a", "b"] and "is read as ';'-separated" in source.notes[0]
+    with pytest.raises(ConfigError, match=r"^input_csv= \(--input-csv\) is for CSV, and .* is read as jsonl; leave it out$"):
+        taken(tmp_path / "t.log", "jsonl", None, True, "null=NA")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +97,7 @@ def test_what_cannot_be_followed(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_text("a\n1\n")
     with pytest.raises(kind, match=words):
-        lines_source(source, form, schema, follow)
+        taken(source, form, schema, follow)
 
 
 def test_a_table_of_pyflink_is_for_an_engine_that_reaches_it() -> None:
@@ -89,7 +114,7 @@ def test_a_table_of_pyflink_is_for_an_engine_that_reaches_it() -> None:
 def test_a_file_that_cannot_be_followed_is_not_left_open(text: str, schema: str | None, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(AkrunnerError):
-        lines_source(str(tmp_path / "t.csv"), None, schema, True)
+        taken(str(tmp_path / "t.csv"), None, schema, True)
     assert str(tmp_path / "t.csv") not in [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
 
 
@@ -98,10 +123,12 @@ def engine(marks: bool) -> Any:
 
 
 def test_a_stream_is_opened_by_its_url(tmp_path: Path) -> None:
-    source, form, schema = arriving_source(f"files://{tmp_path}?group=g", "csv", "a bigint", False, engine(True), 0.02)
+    found = arriving(f"files://{tmp_path}?group=g", "csv", False, engine(True))
+    source, form, schema = found["source"], found["input_format"], found["input_schema"]
     assert (form, schema) == (None, None) and source.arriving is not None
     assert source.schema == pa.schema([("a", pa.int64())])
-    assert arriving_source("t.csv", "csv", "a bigint", False, engine(False), 0.02) == ("t.csv", "csv", "a bigint")
+    said = {"source": "t.csv", "input_format": "csv", "input_schema": "a bigint", "input_csv": None}
+    assert arriving("t.csv", "csv", False, engine(False)) == said
 
 
 @pytest.mark.parametrize(
@@ -114,4 +141,4 @@ def test_a_stream_is_opened_by_its_url(tmp_path: Path) -> None:
 )
 def test_what_a_stream_does_not_take(form: str | None, follow: bool, marks: bool, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        arriving_source("kafka://b/t?group=g", form, "a bigint", follow, engine(marks), 0.02)
+        arriving("kafka://b/t?group=g", form, follow, engine(marks))

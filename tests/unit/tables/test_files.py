@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from akrunner.errors import SinkError, SourceError
+from akrunner.io.csv_options import CsvOptions
 from akrunner.schema import Schema
 from akrunner.tables.ddl import parse_create
 from akrunner.tables.files import Put, check_columns, get, put, read_columns, table_fits
@@ -126,3 +127,38 @@ def test_an_empty_table_becomes_a_file_with_its_columns(plain: LocalTables, tmp_
     with pytest.raises(SourceError, match="has no column 'nope'"):
         get(name, str(tmp_path / "other.csv"), plain, columns=["nope"])
     assert not (tmp_path / "other.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "csv", "notes"),
+    [
+        ("in.csv", "1;x,y\n2;z\n", None, ["is read as ';'-separated"]),
+        ("in.tsv", "1\tx,y\n2\tz\n", None, []),
+        ("in.csv", "1|x,y\n2|z\n", "delimiter=pipe", []),
+    ],
+)
+@pytest.mark.parametrize("header", [True, False])
+def test_what_stands_between_cells_is_said_or_seen(
+    file: str, text: str, csv: str | None, notes: list[str], header: bool, plain: LocalTables, tmp_path: Path
+) -> None:
+    mark = text[1]
+    (tmp_path / file).write_text(f"a{mark}s\n{text}" if header else text)
+    schema, said = Schema.parse("a bigint, s string"), CsvOptions.of(csv, "input_csv")
+    name = TableName.parse("seen", "demo")
+    done = put(str(tmp_path / file), name, plain, header=header, input_schema=schema, input_csv=said)
+    assert done.rows == 2 and len(done.notes) == len(notes) and all(map(str.__contains__, done.notes, notes))
+    assert rows(plain, name) == [(1, "x,y"), (2, "z")]
+    if header:
+        (tmp_path / file).write_text(text)
+        with pytest.raises(SourceError, match="it is a row, it seems, and would be lost"):
+            put(str(tmp_path / file), name, plain, input_csv=said)
+    else:
+        with pytest.raises(SourceError, match="--no-header: of --input-csv it takes only delimiter"):
+            put(str(tmp_path / file), name, plain, header=False, input_csv=CsvOptions.of("null=NA", "input_csv"))
+        (tmp_path / file).write_text("1;2\n")
+        assert (
+            put(
+                str(tmp_path / file), TableName.parse("one", "demo"), plain, header=False, input_schema=Schema.parse("s string")
+            ).rows
+            == 1
+        )

@@ -13,6 +13,7 @@ import pyarrow as pa
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.io import formats
+from akrunner.io.paths import Files
 from akrunner.io.table import TableSource
 
 #: with fewer blocks than this for each task, rows that lie together would go to one task together: the host deals them one by
@@ -73,7 +74,7 @@ class SharedFiles:
         """For each task, the parts that it reads, in order; None if the format has no blocks, or there are too few. Reads
         every footer, and every line of text."""
         assert self.source.files is not None
-        parts = _parts(self.source.files.format, self.source.files.paths, self.source.schema)
+        parts = _parts(self.source.files, self.source.schema)
         return dealt(parts, self.tasks) if len(parts) >= BLOCKS_EACH * self.tasks else None
 
     def order(self, share: int) -> pb.Files:
@@ -115,13 +116,14 @@ def dealt(parts: list[Part], tasks: int) -> list[list[Part]]:
     return shares
 
 
-def _parts(form: str, paths: list[str], schema: pa.Schema) -> list[Part]:
+def _parts(files: Files, schema: pa.Schema) -> list[Part]:
     """Return every block that has rows; empty if the files are not all of one schema: the host casts them then, or says
     what is wrong."""
     found: list[Part] = []
-    for path in paths:
+    form = formats.named(files.format).written_as(files.csv)
+    for path in files.paths:
         try:
-            counted = formats.named(form).blocks(path, schema, paths[0])
+            counted = form.blocks(path, schema, files.paths[0])
         except (pa.ArrowException, OSError):
             counted = None
         if counted is None:
