@@ -277,13 +277,22 @@ def _failure(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
         if log:
             yield Line(f"log of {task}", OK, redacted("its last lines\n" + "\n".join(log)))
     for other in _list(body, "others")[:_MANY]:
-        lines = str(other["what"]).splitlines() or [""]
         # only a task that failed has the time at which it did; the others were done, or stopped because of it
-        yield Line(str(other["task"]), BROKEN if other["time_ns"] else OK, redacted(lines[0]))
+        yield Line(str(other["task"]), BROKEN if other["time_ns"] else OK, redacted(_did(str(other["what"]))))
     yield from _input(body)
     yield from _warnings("before that", body)
     if os.path.isfile(os.path.join(folder, "stall.txt")):
         yield Line("stall", LOOK, f"nothing moved: {os.path.join(folder, 'stall.txt')} says who waited for whom, with stacks")
+
+
+def _did(what: str) -> str:
+    """Return in a line what a task did, which was not the first to fail: of one that was still running, where it was."""
+    first, _, stacks = what.partition("\n")
+    if first != "stacks:":
+        return first
+    _, _, main = stacks.partition("Current thread ")
+    calls = [line.strip() for line in main.splitlines()[1:2]]
+    return ", ".join(["was still running", *calls])
 
 
 def _warnings(about: str, body: Mapping[str, Any]) -> Iterator[Line]:

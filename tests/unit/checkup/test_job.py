@@ -105,10 +105,14 @@ def test_a_job_that_failed(tmp_path: Path) -> None:
 
 
 def test_of_the_other_tasks_those_that_failed_too_are_broken(tmp_path: Path) -> None:
-    others = [TaskFailure("worker:1", "raised ValueError in main(): bad", time_ns=2), TaskFailure("chief:0", "was done")]
+    stacks = 'stacks:\nThread 0x1:\n  File "a.py", line 1 in a\n\nCurrent thread 0x2:\n  File "t.py", line 3 in main\n'
+    others = [TaskFailure("worker:1", "raised ValueError in main(): bad", time_ns=2), TaskFailure("chief:0", "was done"),
+              TaskFailure("worker:2", stacks), TaskFailure("worker:3", "stacks:\n")]  # fmt: skip
     error = ScriptFailedError("it failed", failure=TaskFailure("worker:0", "raised", time_ns=1), others=others)
     lines = said(kept(tmp_path / "w", record.failed(error, [])))
     assert (lines["worker:1"].state, lines["chief:0"].state) == (BROKEN, OK)
+    assert lines["worker:2"].found == 'was still running, File "t.py", line 3 in main'
+    assert lines["worker:3"].found == "was still running"
 
 
 def test_a_job_that_was_stopped_and_one_that_no_task_failed(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def breaks():
 
 
 def test_engines_say_what_they_can_do() -> None:
-    assert engine_of("local").capabilities == Capabilities(watches=True)
+    assert engine_of("local").capabilities == Capabilities(watches=True, marks=True)
     assert engine_of("flink").capabilities == Capabilities(here=False, pyflink=True)
     cluster = FlinkEngine("host:8081", parallelism=4)
     assert engine_of(cluster) is cluster

@@ -63,7 +63,9 @@ def test_of_a_query_those_of_its_result_are_meant() -> None:
 def test_rows_that_do_not_come_by_are_neither_narrowed_nor_filled() -> None:
     table = dataclasses.replace(opened(TABLE), elsewhere=True)
     for more in ({"columns": ["a"]}, {"defaults": {"a": 0}}):
-        with pytest.raises(SourceError, match="columns=, defaults=: the rows of the table do not come through this process"):
+        with pytest.raises(
+            SourceError, match="columns=, defaults=, decimals=: the rows of the table do not come through this process"
+        ):
             opened(table, **more)
 
 
