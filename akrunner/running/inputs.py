@@ -47,7 +47,9 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
     Returns: as `lines_source`.
     """
     source, form = given["source"], given["input_format"]
-    if not streams.is_stream(source):
+    with ours(SourceError, "source: it cannot be read"):
+        arrives = streams.is_stream(source)
+    if not arrives:
         return lines_source(given, follow)
     url = os.fspath(source)
     shown_url = redacted(url.partition("?")[0])

@@ -14,7 +14,6 @@ from akrunner.errors import AkrunnerError, ConfigError, SchemaError, SourceError
 from akrunner.running.inputs import arriving_source, lines_source, table_of
 from akrunner.spec import Capabilities
 
-
 BAD_ROWS = {"bad_rows": "fail", "max_bad_rows": 100}
 
 
