@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -349,6 +350,7 @@ class JobSpec:
         keep: whether to keep the work dir.
         checkpoint_dir: directory that every task can reach, given to the script; None for none.
         resume: whether the job goes on with the saves of `task_config.checkpoint()` that are in `checkpoint_dir`.
+        run_id: what tells this job from every other one.
         model_dir: in train: an existing directory of the host. The chief's SavedModel is moved into it as `model`, and its
             latest checkpoint, if asked for, as `checkpoint`.
         save_latest_checkpoint: in train: whether the script is given a `latest_ckpt_dir` and must fill it.
@@ -395,6 +397,7 @@ class JobSpec:
     profile_input: int | None = None
     chunk_rows: int = 8192
     chunk_bytes: int = 4 << 20
+    run_id: str = field(default_factory=lambda: secrets.token_hex(8), compare=False)
 
     def __post_init__(self) -> None:
         check_choice("mode", self.mode, MODES, "known modes are")
@@ -490,6 +493,7 @@ class JobSpec:
             "num_workers": self.cluster.num_workers,
             "attempt": attempt,
             "resume": self.resume,
+            "run_id": self.run_id,
             "cpus": list(cpus),
             "fed": [task.name for task in self.cluster.with_rows],
             "task_dir": task_dir,

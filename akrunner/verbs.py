@@ -95,9 +95,10 @@ def run(
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
-            `select`. None: there is none, where `tables` or `output_tables` names what the script asks for.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a
+            connection or engine whose database runs `select`. None: there is none, where `tables` or `output_tables` names what the
+            script asks for.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -122,7 +123,9 @@ def run(
             split, in every table. None: the row's number decides.
         split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, if file names do not show it.
+        input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
+            each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
+            line (path, line, text), or several files of lines side by side, a column for each.
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
@@ -331,9 +334,9 @@ def train(
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
-            `select`.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a
+            connection or engine whose database runs `select`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -359,7 +362,9 @@ def train(
             split, in every table. None: the row's number decides.
         split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, if file names do not show it.
+        input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
+            each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
+            line (path, line, text), or several files of lines side by side, a column for each.
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
@@ -536,11 +541,11 @@ def stream(
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
-            `select`. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with
-            `input_format="csv"`. "kafka://broker/topic?group=g", "redis://host/stream?group=g" and "files:///directory?group=g" go
-            on where the group was.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a
+            connection or engine whose database runs `select`. Of an iterable, each row is sent on as it comes. "-" reads lines of
+            stdin: JSON, or CSV with `input_format="csv"`. "kafka://broker/topic?group=g", "redis://host/stream?group=g" and
+            "files:///directory?group=g" go on where the group was.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -556,7 +561,9 @@ def stream(
             digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
             fit; "refuse": an error, unless there are no digits behind the point.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, if file names do not show it.
+        input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
+            each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
+            line (path, line, text), or several files of lines side by side, a column for each.
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
@@ -740,9 +747,9 @@ def plan(
             source goes to the tasks, with the imports, functions, classes, numbers and texts of its module, or notebook, that it
             uses. Or a job file (`job.toml`), which sets options, too.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
-            `select`.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a
+            connection or engine whose database runs `select`.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         user_params: handed to the script as `task_config.user_params`; JSON values.
         user_files: files, directories and archives to lay beside the script, local or URLs; "a.zip#models" unpacks into `models`,
@@ -773,7 +780,9 @@ def plan(
             split, in every table. None: the row's number decides.
         split_seed: with another number, rows are split differently; the same number always gives the same splits.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, if file names do not show it.
+        input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
+            each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
+            line (path, line, text), or several files of lines side by side, a column for each.
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.

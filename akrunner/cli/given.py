@@ -63,11 +63,17 @@ def _formats() -> Sequence[str]:
     return formats.names()
 
 
+def _read_formats() -> Sequence[str]:
+    from akrunner.io import formats
+
+    return formats.names(read=True)
+
+
 #: options that are no `Literal`, since packages or machines add values -> the values that are known
 _KNOWN: Mapping[str, Callable[[], Sequence[str]]] = {
     "engine": _engines,
     "python_env": _environments,
-    "input_format": _formats,
+    "input_format": _read_formats,
     "output_format": _formats,
 }
 

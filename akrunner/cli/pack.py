@@ -18,7 +18,8 @@ from akrunner.checks import counted
 from akrunner.cli import given, signals
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
-from akrunner.packing.result import printable, quoted, size_in_words
+from akrunner.folders.words import printable, quoted
+from akrunner.packing.result import size_in_words
 
 if TYPE_CHECKING:
     from akrunner.packing.progress import PackProgress

@@ -162,7 +162,7 @@ def _one_format(fs: fsspec.AbstractFileSystem, found: list[str], form: str | Non
             raise SourceError(f"source: {redacted(path)} is a database: {database}")
         raise SourceError(
             f"source: {redacted(path)} does not say its format ({formats.known_endings(path)}); give input_format= "
-            "(--input-format)"
+            f"(--input-format), which may also be {', '.join(one.name for one in formats.FOLDERS)}: a folder of such files"
         )
     return only
 
@@ -227,7 +227,7 @@ class _Match:
 
 
 def _matched(name: str) -> _Match:
-    fs, path = _open_url(name)
+    fs, path = filesystem_of(name)
     local = is_local(fs)
     with ours(SourceError, f"source: cannot look at {name}"):
         if fs.isdir(path):
@@ -381,7 +381,8 @@ def check_apart(files: Files, output: PathLike) -> None:
             raise SinkError(f"output: {shown} matches the input {redacted(pattern)}: the next run would read it, too")
 
 
-def _open_url(name: str) -> tuple[fsspec.AbstractFileSystem, str]:
+def filesystem_of(name: str) -> tuple[fsspec.AbstractFileSystem, str]:
+    """Return the file system of a path or URL, and the path there. Raises: SourceError: no file system opens it."""
     check_url("source", name, SourceError)
     with ours(SourceError, f"source: cannot open {name}"):
         fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))

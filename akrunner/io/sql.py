@@ -83,8 +83,8 @@ def selected(table: TableSource, select: str, seconds: float | None = None) -> T
     Raises:
         SourceError: DuckDB refuses the query; the message has DuckDB's own words and caret.
     """
-    is_query = _STATEMENT.match(select) is not None
-    query = select if is_query else f"{_BEFORE}{select}{_BEHIND}"
+    query = _whole(select)
+    is_query = query == select
     check_query(query, "select", SourceError)
     try:
         running = [_Query(table, query, seconds)]
@@ -104,6 +104,44 @@ def selected(table: TableSource, select: str, seconds: float | None = None) -> T
     # a query's rows are not those of any of the files
     opened = opened_once(first.batches(), again)
     return dataclasses.replace(table, schema=first.schema, open=opened, files=None, each=None, stop=stop)
+
+
+def _whole(select: str) -> str:
+    """Return a query, also if only the expressions between SELECT and FROM are given."""
+    return select if _STATEMENT.match(select) else f"{_BEFORE}{select}{_BEHIND}"
+
+
+def columns_read(select: str, schema: pa.Schema) -> set[str]:
+    """Return the columns of a table whose values a query needs, as DuckDB's plan of it shows; all of them if it shows none.
+
+    The result does not depend on the values of the others. Nothing is read; a query that DuckDB refuses needs all columns.
+    Raises:
+        SourceError: the query is too long, or nested too deep.
+    """
+    import duckdb
+
+    query = _whole(select)
+    check_query(query, "select", SourceError)
+    with contextlib.closing(duckdb.connect(config={"enable_external_access": "false"})) as connection:
+        connection.register("given", pa.RecordBatchReader.from_batches(schema, iter(())))
+        try:
+            connection.execute("CREATE TABLE input AS SELECT * FROM given")
+            # the plan must not be made for a table that is known to be empty
+            connection.execute("SET disabled_optimizers='statistics_propagation'")
+            plan = json.loads(connection.execute(f"EXPLAIN (FORMAT JSON) {query}").fetchall()[0][1])
+        except (duckdb.Error, ValueError, IndexError):
+            return set(schema.names)
+    scans = [node["extra_info"] for node in _nodes(plan) if "Table" in node.get("extra_info", {})]
+    if not scans or any("Projections" not in one for one in scans):
+        return set(schema.names)
+    shown = json.dumps([[one["Projections"], one.get("Filters")] for one in scans])
+    return {name for name in schema.names if re.search(rf"\b{re.escape(name)}\b", shown)}
+
+
+def _nodes(plan: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for node in plan:
+        yield node
+        yield from _nodes(node.get("children", []))
 
 
 def _as_written(error: SourceError, select: str) -> SourceError:

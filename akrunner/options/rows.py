@@ -28,7 +28,7 @@ OPTIONS = (
         "Any",
         INPUT,
         "the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy and .npz, "
-        "TFRecord); a pyarrow "
+        "TFRecord; with `input_format`, images or texts); a pyarrow "
         "Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict of arrays, an iterable of "
         "rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs `select`.",
         required=(*FLINK, "pack"),
@@ -223,9 +223,12 @@ OPTIONS = (
         "input_format",
         "str | None",
         INPUT,
-        "format of the source, if file names do not show it.",
+        'format of the source, if file names do not show it. Of a directory of many small files: "images", a row for each (path, '
+        'label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line (path, '
+        "line, text), or several files of lines side by side, a column for each.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
-        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell.",
+        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell; images, texts or lines: a "
+        "directory of such files.",
         needs=_OF_A_TABLE,
         rows=True,
         instead={"pack": "for tables, as in `run`."},

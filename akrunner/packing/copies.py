@@ -24,10 +24,10 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from akrunner import leftovers
 from akrunner.checks import kind_in_words
 from akrunner.errors import WriteError
+from akrunner.folders.gathered import MOST_BYTES
+from akrunner.folders.pool import is_url, why_not
+from akrunner.folders.remote import Unfetched, too_large
 from akrunner.foreign import underway
-from akrunner.packing.pool import is_url, why_not
-from akrunner.packing.remote import Unfetched, too_large
-from akrunner.packing.settings import MOST_BYTES
 
 LIST = "bad_rows.csv"
 _HEAD = ("path", "why", "copy", "no_copy")

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, octets_of, texts_of
 from akrunner.errors import ReadError, WriteError
+from akrunner.folders.gathered import NAME
 from akrunner.foreign import underway
 from akrunner.io import hashes
 from akrunner.io.table import TableSource
 from akrunner.leftovers.private import private_file
 from akrunner.packing import ranks
 from akrunner.packing.described import check_values, words_of
-from akrunner.packing.index import NAME, in_order, numbered, plain_text
+from akrunner.packing.index import in_order, numbered, plain_text
 from akrunner.packing.progress import Meter
 from akrunner.packing.sealed import Sum
 from akrunner.packing.settings import Settings, ending

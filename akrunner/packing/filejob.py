@@ -15,28 +15,17 @@ from numpy.typing import NDArray
 from akrunner.arrays import array_of, texts_of
 from akrunner.checks import counted, holds_no_files, is_within
 from akrunner.errors import ConfigError, ReadError
+from akrunner.folders.gathered import MTIME, NAME, SIZE, numbers, released, text_of, truths
+from akrunner.folders.pool import is_url
+from akrunner.folders.words import quoted
 from akrunner.foreign import redacted
 from akrunner.options import named
 from akrunner.packing import copies, files, folders, leftout
 from akrunner.packing.described import check_as_before, described
 from akrunner.packing.given import Given
-from akrunner.packing.index import (
-    CLASS,
-    MTIME,
-    NAME,
-    ROW,
-    SIZE,
-    Difference,
-    Index,
-    difference,
-    numbers,
-    released,
-    text_of,
-    truths,
-)
-from akrunner.packing.pool import is_url
+from akrunner.packing.index import CLASS, ROW, Difference, Index, difference
 from akrunner.packing.progress import Meter
-from akrunner.packing.result import Packed, quoted
+from akrunner.packing.result import Packed
 from akrunner.packing.settings import Settings
 from akrunner.packing.state import State
 from akrunner.schema import is_text

@@ -21,37 +21,22 @@ from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, texts_of
 from akrunner.errors import WriteError
+from akrunner.folders import images
+from akrunner.folders.gathered import NAME, ROWS, SIZE, numbers, released, text_of, truths
+from akrunner.folders.pool import EMPTY, NO_PATH, Batch, Pool, asked_of
+from akrunner.folders.remote import Unfetched, too_large
+from akrunner.folders.texts import unmarked
 from akrunner.foreign import redacted, underway
 from akrunner.io import hashes
 from akrunner.leftovers.private import private_file
-from akrunner.packing import copies, images, leftout, pictures, ranks
+from akrunner.packing import copies, leftout, pictures, ranks
 from akrunner.packing.described import words_of
-from akrunner.packing.index import (
-    CLASS,
-    LABEL,
-    NAME,
-    ROWS,
-    SIZE,
-    SPLIT,
-    TEXT,
-    Index,
-    numbered,
-    numbers,
-    plain_names,
-    released,
-    text_of,
-    truths,
-)
-from akrunner.packing.pool import NO_PATH, Batch, Pool
+from akrunner.packing.index import CLASS, LABEL, SPLIT, TEXT, Index, numbered, plain_names
 from akrunner.packing.progress import Meter
-from akrunner.packing.remote import Unfetched, too_large
 from akrunner.packing.settings import Settings, ending
 from akrunner.packing.shards import ShardFile
 from akrunner.packing.state import INDEX, State
-from akrunner.packing.texts import other_text
 
-#: most bytes and rows of files that are read, or written, together
-_BATCH_BYTES, _BATCH_ROWS = 16 << 20, 1024
 #: least number of files for which a helper process reads them, and the average bytes of a file below which it does
 _HELPED, _SMALL = 2000, 1 << 20
 #: bytes of a row besides its file's, about
@@ -91,14 +76,8 @@ def work_of(kind: str, settings: Settings) -> Callable[[bytes], tuple[bytes, str
 
 
 def _text(data: bytes) -> tuple[bytes, str]:
-    text = data.removeprefix(b"\xef\xbb\xbf")
-    if not text:
-        return b"", "it is empty, but for a byte order mark"
-    try:
-        text.decode()
-    except UnicodeDecodeError as e:
-        return b"", f"it is no UTF-8 text (byte {e.start}){other_text(text)}"
-    return text, ""
+    text, why = unmarked(data)
+    return text, why or ("" if text else f"{EMPTY}, but for a byte order mark")
 
 
 @dataclass
@@ -299,7 +278,7 @@ def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int
             why = too_large(int(sizes[row]), most)
         elif near[row] and sizes[row] <= 0:
             none = "it is not there, or no file" if paths[row].as_py() else NO_PATH
-            why = none if sizes[row] else "it is empty"
+            why = none if sizes[row] else EMPTY
         else:
             why = "the list says no class for it"
         whys.append(why)
@@ -423,7 +402,7 @@ class FilePacker:
             ThreadPoolExecutor(1, _THREAD) as writer,
         ):
             if self._is_worth_help(open_):
-                pool.help(_BATCH_BYTES)
+                pool.help()
             batches = pool.read(self._asked(open_))
             closing: list[Future[None]] = []
             for shard in open_:
@@ -453,13 +432,7 @@ class FilePacker:
     def _asked(self, shards: list[dict[str, Any]]) -> Iterator[tuple[tuple[int, int], list[bytes], list[int]]]:
         """Give the batches to read: (key, names, sizes); no batch has files of two shards."""
         for shard in shards:
-            at = shard["first"]
-            while at < shard["end"]:
-                sizes = numbers(self._index.column(SIZE)[at : min(at + _BATCH_ROWS, shard["end"])])
-                ends = np.cumsum(np.where(sizes < 0, _BATCH_BYTES // 64, sizes))
-                count = max(1, int(np.searchsorted(ends, _BATCH_BYTES, side="right")))
-                yield (at, at + count), self._index.column(NAME)[at : at + count].to_pylist(), sizes[:count].tolist()
-                at += count
+            yield from asked_of(self._index, shard["first"], shard["end"])
 
     def _write(self, shard: dict[str, Any], batches: Iterator[Batch], writer: ThreadPoolExecutor) -> tuple[ShardFile, Tally]:
         """Write the rows of a shard. Returns: (its file, which `_close` gives its name; what is in it)."""

@@ -3,148 +3,35 @@
 from __future__ import annotations
 
 import os
-import posixpath
-import re
-import stat
 from collections.abc import Sequence
 from typing import Any
 
-import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, octets_of
 from akrunner.checks import counted
 from akrunner.errors import SourceError
-from akrunner.foreign import ours, redacted
+from akrunner.folders import images
+from akrunner.folders.gathered import NAME, text_of
+from akrunner.folders.listing import (
+    SOME_ENDING,
+    TEXTS,
+    folders_of,
+    inside_of,
+    links_to_nothing,
+    matching,
+    matching_pattern,
+    splits_among,
+    start_of,
+)
+from akrunner.folders.words import quoted
+from akrunner.foreign import redacted
 from akrunner.io.formats import BUILT_IN
-from akrunner.io.paths import is_local
-from akrunner.packing import images
-from akrunner.packing.index import CLASS, MTIME, NAME, ROWS, SIZE, Gathered, Index, numbers, text_of, truths
-from akrunner.packing.result import quoted
-from akrunner.packing.settings import MOST_BYTES
+from akrunner.packing.index import CLASS, Index
 
-TEXTS = (".txt", ".text")
-#: names of directories that are probably splits, not classes
-_SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
 _SHOWN = 3
-#: ending of a name that says what kind of file it is
-_SOME_ENDING = r"\.[A-Za-z0-9]{1,5}\z"
-
-
-def listed(source: str) -> tuple[pa.Table, str | None]:
-    """List every file below a directory, hidden ones left out.
-
-    Returns: (a table of the name, size and mtime of each file; the absolute directory, or None if it is a URL).
-    Raises: SourceError: the directory cannot be read, or a directory in it is reached by two paths.
-    """
-    with ours(SourceError, f"source: cannot look into {source}"):
-        fs, path = fsspec.core.url_to_fs(os.path.expanduser(source))
-        if is_local(fs):
-            base = os.path.abspath(path)
-            return _local(base), base
-        return _remote(fs, path), None
-
-
-def _local(base: str) -> pa.Table:
-    gathered = Gathered()
-    met = {_identity(os.stat(base)): os.fsencode(base)}
-    folders = [b""]
-    while folders:
-        inside = folders.pop()
-        path = os.path.join(os.fsencode(base), inside)
-        with ours(SourceError, f"source: cannot look into {os.fsdecode(path)}"):
-            names, sizes, times = _files_in(path, inside, gathered, folders, met)
-        gathered.more(names, sizes, times)
-    return gathered.table()
-
-
-def _files_in(
-    path: bytes, inside: bytes, gathered: Gathered, folders: list[bytes], met: dict[tuple[int, int], bytes]
-) -> tuple[list[bytes], list[int], list[int]]:
-    """List the files of one directory.
-
-    Args:
-        path: the directory.
-        inside: its path below the directory that is packed.
-        gathered: takes the files when there are very many.
-        folders: the directory's own directories are appended to it.
-        met: identity of each directory that was met -> its path.
-    Returns:
-        (names, sizes, times) of the files that are not in `gathered` yet.
-    """
-    names: list[bytes] = []
-    sizes: list[int] = []
-    times: list[int] = []
-    above = inside + b"/" if inside else b""
-    with os.scandir(path) as entries:
-        for entry in entries:
-            own = entry.name
-            if own.startswith(b"."):
-                continue
-            try:
-                about = entry.stat()
-            except OSError:
-                # a link to nothing: the error is reported when the file is read
-                gathered.add(above + own, -1, 0)
-                continue
-            mode = stat.S_IFMT(about.st_mode)
-            if mode == stat.S_IFDIR:
-                first = met.setdefault(_identity(about), entry.path)
-                if first != entry.path:
-                    raise SourceError(f"source: {_twice(entry.path, first)}")
-                folders.append(above + own)
-                continue
-            names.append(above + own)
-            sizes.append(about.st_size if mode == stat.S_IFREG and about.st_size <= MOST_BYTES else -1)
-            times.append(about.st_mtime_ns)
-            if len(names) == ROWS:
-                gathered.more(names, sizes, times)
-                names, sizes, times = [], [], []
-    return names, sizes, times
-
-
-def _twice(path: bytes, first: bytes) -> str:
-    """Return the error message for a directory that is reached by two paths."""
-    link, other = (first, path) if os.path.islink(first) and not os.path.islink(path) else (path, first)
-    return f"{os.fsdecode(link)} leads to {os.fsdecode(other)}, whose files would be there twice; remove the link"
-
-
-def _identity(about: os.stat_result) -> tuple[int, int]:
-    return about.st_dev, about.st_ino
-
-
-def _remote(fs: Any, path: str) -> pa.Table:
-    """List a remote directory; names are whole URLs, so that several threads can read the files."""
-    gathered = Gathered()
-    for found, about in fs.find(path, detail=True).items():
-        inside = posixpath.relpath(found, path)
-        if not any(part.startswith(".") for part in inside.split("/")):
-            gathered.add(fs.unstrip_protocol(found).encode(), -1 if about.get("size") is None else int(about["size"]), 0)
-    return gathered.table()
-
-
-def ending_of(endings: tuple[str, ...]) -> str:
-    """Return a regular expression that matches names with one of the endings."""
-    return "(?:" + "|".join(re.escape(one) for one in endings) + r")\z"
-
-
-def matching(table: pa.Table, endings: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return which names have one of the endings, in upper or lower case [rows]."""
-    return _matching(table, ending_of(endings))
-
-
-def _matching(table: pa.Table, pattern: str) -> NDArray[np.bool_]:
-    found = [truths(pc.match_substring_regex(text_of(chunk), pattern, ignore_case=True)) for chunk in table.column(NAME).chunks]
-    return np.concatenate([np.zeros(0, np.bool_), *found])
-
-
-def _links_to_nothing(table: pa.Table) -> NDArray[np.bool_]:
-    """Return which files of a local directory could not be looked at, because they are links that lead to nothing [rows]."""
-    lost: NDArray[np.bool_] = (numbers(table.column(SIZE)) < 0) & (numbers(table.column(MTIME)) == 0)
-    return lost
 
 
 def kind_of(table: pa.Table, source: str) -> str:
@@ -187,19 +74,19 @@ def index_of(table: pa.Table, base: str | None, kind: str, source: str, classes:
         # no name fits the kind that the user gave, who knows better than the names: take all files
         mask[:] = True
     # a link to nothing may have led to an image, or to a folder of images, unless its name says something else
-    lost = _links_to_nothing(table) if base is not None else np.zeros(table.num_rows, np.bool_)
-    mask |= lost & ~_matching(table, _SOME_ENDING)
+    lost = links_to_nothing(table) if base is not None else np.zeros(table.num_rows, np.bool_)
+    mask |= lost & ~matching_pattern(table, SOME_ENDING)
     others = table.column(NAME).filter(array_of(~mask))
     others = others.take(pc.sort_indices(others))
     taken = table if mask.all() else table.filter(array_of(mask))
     if not taken.num_rows:
         raise SourceError(f"source: there are no files in {redacted(source)}")
-    start = _start(base, source)
+    start = start_of(base, source)
     if by_folder:
         _check_splits(taken, start, source)
     column: Any = pa.chunked_array([pa.nulls(taken.num_rows, pa.string())])
     if classes:
-        found = pa.chunked_array([folders_of(_inside(chunk, start), by_folder) for chunk in taken.column(NAME).chunks])
+        found = pa.chunked_array([folders_of(inside_of(chunk, start), by_folder) for chunk in taken.column(NAME).chunks])
         known = array_of(~lost[mask])
         _check_classes(taken.filter(known), start, found.filter(known), source, by_folder)
         column = found if found.null_count < len(found) else column
@@ -207,31 +94,12 @@ def index_of(table: pa.Table, base: str | None, kind: str, source: str, classes:
     return index
 
 
-def _start(base: str | None, source: str) -> int:
-    """Return how many characters of each name belong to the directory: 0 for a local one, whose names are relative to it."""
-    if base is not None:
-        return 0
-    root = fsspec.core.url_to_fs(source)
-    return len(root[0].unstrip_protocol(root[1]).rstrip("/")) + 1
-
-
-def _inside(names: pa.Array, start: int) -> pa.Array:
-    """Return the names relative to the directory. Args: start: how many characters of each name belong to the directory."""
-    return pc.utf8_slice_codeunits(text_of(names), start) if start else text_of(names)
-
-
-def folders_of(inside: pa.Array, second: bool = False) -> pa.Array:
-    """Return the first folder of each name, or with `second` the second one; null if it has none [rows]."""
-    pattern = r"\A[^/]*/(?P<c>[^/]+)/" if second else r"\A(?P<c>[^/]+)/"
-    return pc.struct_field(pc.extract_regex(inside, pattern), "c")
-
-
 def _check_splits(table: pa.Table, start: int, source: str) -> None:
     """Raise a SourceError if files lie beside the folders of splits."""
     beside = [
         name
         for chunk in table.column(NAME).chunks
-        for name in _inside(chunk, start).filter(_is_first(chunk, start)).to_pylist()
+        for name in inside_of(chunk, start).filter(_is_first(chunk, start)).to_pylist()
     ]
     if beside:
         one = len(beside) == 1
@@ -243,7 +111,7 @@ def _check_splits(table: pa.Table, start: int, source: str) -> None:
 
 def _is_first(names: pa.Array, start: int) -> pa.Array:
     """Return which names have no folder [rows]."""
-    return pc.invert(pc.match_substring(_inside(names, start), "/"))
+    return pc.invert(pc.match_substring(inside_of(names, start), "/"))
 
 
 def _few(names: Sequence[str]) -> str:
@@ -253,17 +121,17 @@ def _few(names: Sequence[str]) -> str:
 
 def _check_classes(table: pa.Table, start: int, found: pa.ChunkedArray, source: str, by_folder: bool) -> None:
     if 0 < found.null_count < len(found):
-        beside = _inside(table.column(NAME).filter(found.is_null()), start).to_pylist()
+        beside = inside_of(table.column(NAME).filter(found.is_null()), start).to_pylist()
         raise SourceError(
             f"source: {counted(len(beside), 'file')} {'lies' if len(beside) == 1 else 'lie'} beside the folders of classes in "
             f"{redacted(source)} ({_few(sorted(beside))}): move each into the folder of its class, or pack them without "
             "classes: label='none' (--label none)"
         )
     names = pc.unique(found).to_pylist()
-    splits = [name for name in names if name is not None and name.lower() in _SPLITS]
-    if not by_folder and splits and len(splits) == len(names):
+    splits = [] if by_folder or None in names else splits_among(names)
+    if splits:
         raise SourceError(
-            f"source: the folders {', '.join(sorted(splits))} are splits by their names, not classes; split='folders' "
+            f"source: the folders {', '.join(splits)} are splits by their names, not classes; split='folders' "
             "(--split folders) takes them so"
         )
 
@@ -308,7 +176,7 @@ def _seconds(table: pa.Table, start: int, all_: bool) -> list[str]:
     """
     found: dict[str, set[str]] = {}
     for chunk in table.column(NAME).chunks:
-        inside = _inside(chunk, start)
+        inside = inside_of(chunk, start)
         pairs = pc.struct_field(pc.extract_regex(inside, r"\A(?P<c>[^/]+/[^/]+)/"), "c")
         if all_ and pairs.null_count:
             return []
@@ -321,7 +189,7 @@ def _seconds(table: pa.Table, start: int, all_: bool) -> list[str]:
 
 def first_folders(table: pa.Table, start: int) -> pa.Array:
     """Return the first folder of each file [rows]. Args: start: the index's `start`."""
-    return folders_of(_inside(table.column(NAME), start))
+    return folders_of(inside_of(table.column(NAME), start))
 
 
 def folder_splits(index: Index) -> list[str]:

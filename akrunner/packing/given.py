@@ -13,24 +13,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 
 from akrunner.checks import check_choice, check_names, check_path, check_text, counted, is_within
 from akrunner.codec import read_examples
 from akrunner.errors import ConfigError, SourceError
+from akrunner.folders import images, listing, texts
+from akrunner.folders.gathered import Gathered
+from akrunner.folders.pool import is_url
 from akrunner.foreign import ours, redacted
-from akrunner.io import packed, partitions, readers
-from akrunner.io import paths as io_paths
+from akrunner.io import formats, packed, partitions, readers
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.decimals import check_decimals
 from akrunner.io.packed import DESCRIPTION
 from akrunner.io.table import TableSource
 from akrunner.options import named as option
-from akrunner.packing import folders, images, lists, texts
+from akrunner.packing import folders, lists
 from akrunner.packing.dataset import LABELS
-from akrunner.packing.index import Gathered, Index, class_names
-from akrunner.packing.pool import is_url
+from akrunner.packing.index import Index, class_names
 from akrunner.packing.settings import PackArguments, Settings
 from akrunner.schema import Schema, is_list, left_out, renamed, replaced
 from akrunner.tables.names import is_table
@@ -41,7 +41,6 @@ from akrunner.wire.near import nearest
 OURS = (DESCRIPTION, LABELS)
 #: how many columns a message names
 _NAMED = 20
-_TEXTS = (".txt", ".text", ".txt.gz", ".txt.bz2")
 
 
 @dataclass
@@ -139,6 +138,11 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
             "table (a path, a list of paths, a pyarrow Table, a pandas or polars frame, a DuckDB relation, a dict of arrays, "
             "an iterable of rows)"
         )
+    if formats.is_folder(input_format):
+        raise ConfigError(
+            f"input_format={input_format!r} (--input-format) is for run, train and predict; pack takes a directory of images or "
+            "texts as it is, and kind= (--kind) says what is in it"
+        )
     if kind is not None:
         check_choice("kind", kind, option("kind").choices)
     label = check_text("label", asked.label) if asked.label is not None else None
@@ -160,8 +164,8 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
         if value is not None
     ]
     names = _paths_of(source)
-    if names is not None and len(names) == 1 and input_format is None and (directory := _directory(names[0])):
-        table, base = folders.listed(names[0])
+    if names is not None and len(names) == 1 and input_format is None and (directory := listing.directory_of(names[0])):
+        table, base = listing.listed(names[0])
         if of_table or kind == "rows":
             _check_tables(table, names[0], of_table)
         elif (holds := kind or folders.kind_of(table, names[0])) != "rows":
@@ -197,13 +201,13 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
 def _check_one_directory(names: list[str], kind: str | None) -> None:
     """Raise a SourceError if one of several paths is a directory of images or texts, which can only be packed alone."""
     for name in names:
-        if _directory(name) is None:
+        if listing.directory_of(name) is None:
             continue
         holds = kind
         if holds is None:
             with contextlib.suppress(SourceError):
                 # if the files are no images, texts or tables, a later step raises a better error
-                holds = folders.kind_of(folders.listed(name)[0], name)
+                holds = folders.kind_of(listing.listed(name)[0], name)
         if holds not in (None, "rows"):
             raise SourceError(
                 f"source: {redacted(name)} is a directory of {holds}, and of these pack takes one at a time, and nothing "
@@ -267,20 +271,8 @@ def _paths_of(source: Any) -> list[str] | None:
     return None if any(map(is_table, names)) else names
 
 
-def _directory(name: str) -> str | None:
-    """Return the directory that a path or URL names; None: it does not name a directory."""
-    if any(mark in name for mark in "*?[") and not os.path.isdir(os.path.expanduser(name)):
-        return None
-    with ours(SourceError, f"source: cannot look at {name}"):
-        fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))
-        if io_paths.is_local(fs):
-            return os.path.realpath(path) if os.path.isdir(path) else None
-        web = "http" in io_paths.protocols(fs)
-        return (name.rstrip("/") or name) if not web and not posixpath.splitext(path)[1] and fs.isdir(path) else None
-
-
 def _is_text_file(name: str) -> bool:
-    return name.lower().endswith(_TEXTS)
+    return name.lower().endswith(texts.ENDINGS)
 
 
 def _of_folder(

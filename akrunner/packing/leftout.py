@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from akrunner.arrays import array_of, octets_of
 from akrunner.checks import counted
 from akrunner.errors import ReadError
+from akrunner.folders.gathered import MTIME, NAME, numbers, truths
+from akrunner.folders.words import printable, quoted
 from akrunner.foreign import redacted
 from akrunner.packing import copies
-from akrunner.packing.index import MTIME, NAME, ROW, TEXT, Index, numbers, truths
-from akrunner.packing.result import printable, quoted
+from akrunner.packing.index import ROW, TEXT, Index
 from akrunner.packing.state import State
 
 #: keys in a plan for the broken and the unfetched files: [[name as hex, why], ...]

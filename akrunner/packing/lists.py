@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from akrunner.arrays import array_of
 from akrunner.errors import ConfigError, SourceError
+from akrunner.folders import images
+from akrunner.folders.gathered import MOST_BYTES, MTIME, NAME, SIZE, Spilled, truths
+from akrunner.folders.listing import ending_of
+from akrunner.folders.pool import is_url
 from akrunner.io.table import TableSource
-from akrunner.packing import images
 from akrunner.packing.described import check_columns, check_values
-from akrunner.packing.folders import ending_of
-from akrunner.packing.index import CLASS, MTIME, NAME, ROW, SIZE, TEXT, Index, Spilled, plain_names, truths
-from akrunner.packing.pool import is_url
-from akrunner.packing.settings import MOST_BYTES
+from akrunner.packing.index import CLASS, ROW, TEXT, Index, plain_names
 from akrunner.schema import is_list, is_text, replaced
 from akrunner.wire.near import nearest
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from akrunner.errors import ConfigError
-from akrunner.packing import images, png
+from akrunner.folders import images, png
 
 #: most pixels (of four bytes each) of the images that are decoded at the same time; an image that has more is decoded alone
 _TOGETHER = 1 << 28

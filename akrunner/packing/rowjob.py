@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from akrunner.arrays import array_of, octets_of
 from akrunner.checks import counted
 from akrunner.errors import ReadError, SourceError
+from akrunner.folders.gathered import MTIME, NAME, SIZE
 from akrunner.foreign import shortage
 from akrunner.io.table import TableSource
 from akrunner.packing import sealed
@@ -22,7 +23,7 @@ from akrunner.packing.dealing import Before, deal, path_of, schema_of
 from akrunner.packing.described import check_as_before, described, schema_in
 from akrunner.packing.filejob import Bad, result
 from akrunner.packing.given import Given
-from akrunner.packing.index import MTIME, NAME, SIZE, difference
+from akrunner.packing.index import difference
 from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed
 from akrunner.packing.rows import RowPacker

@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 
 from akrunner import leftovers
 from akrunner.errors import WriteError
+from akrunner.folders.gathered import numbers
 from akrunner.foreign import underway
 from akrunner.packing.dealing import BITS, RANK, SPLIT, Buckets, labelled, path_of
 from akrunner.packing.described import schema_in
 from akrunner.packing.files import Tally
-from akrunner.packing.index import numbers
 from akrunner.packing.progress import Meter
 from akrunner.packing.settings import Settings
 from akrunner.packing.shards import ShardFile

@@ -11,6 +11,8 @@ from typing import Any
 
 from akrunner.checks import check_choice, check_count, check_path, shown
 from akrunner.errors import ConfigError
+from akrunner.folders.gathered import MOST_BYTES
+from akrunner.folders.pool import THREADS
 from akrunner.io import formats
 from akrunner.io.paths import PathLike
 from akrunner.io.splits import NAMES, shares_of
@@ -20,10 +22,6 @@ from akrunner.schema import Schema
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-#: most bytes of a file, as an Example has less than 2 GiB
-MOST_BYTES = (1 << 31) - (1 << 20)
-#: how many threads read files; more than there are cores, as they wait for the disk
-_THREADS = 16
 _SIDE = 16_384
 
 Split = str | Sequence[float] | Mapping[str, float] | None
@@ -131,7 +129,7 @@ def settings_of(given: PackArguments) -> Settings:
         resize=None if given.resize is None else resize_of(given.resize),
         check=given.check,
         bad_rows=_bad_rows(given.bad_rows),
-        threads=check_count("threads", given.threads, 1, 256) if given.threads is not None else _THREADS,
+        threads=check_count("threads", given.threads, 1, 256) if given.threads is not None else THREADS,
         memory=size_of("memory", given.memory, 16 << 20, 1 << 44),
         max_file_size=size_of("max_file_size", given.max_file_size, 1, MOST_BYTES),
     )

@@ -75,9 +75,10 @@ def predict(
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
-            `select`. A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a
+            connection or engine whose database runs `select`. A PyFlink Table's rows stay where Flink has them, and come in no
+            order of their own.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -94,7 +95,9 @@ def predict(
             digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
             fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, if file names do not show it.
+        input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
+            each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
+            line (path, line, text), or several files of lines side by side, a column for each.
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
@@ -251,9 +254,10 @@ def plan_predict(
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
-            `select`. A PyFlink Table's rows stay where Flink has them, and come in no order of their own.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a
+            connection or engine whose database runs `select`. A PyFlink Table's rows stay where Flink has them, and come in no
+            order of their own.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -270,7 +274,9 @@ def plan_predict(
             digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
             fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, if file names do not show it.
+        input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
+            each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
+            line (path, line, text), or several files of lines side by side, a column for each.
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
@@ -415,11 +421,11 @@ def predict_stream(
     Args:
         model: a `Model`, a SavedModel's directory or zip, local or a URL, or a model table.
         source: the table: a path, many, a glob, a directory, a URL (CSV, Parquet, JSON, Arrow/Feather, Avro, Excel, numpy's .npy
-            and .npz, TFRecord); a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars frame, a DuckDB relation, a dict
-            of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a connection or engine whose database runs
-            `select`. Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with
-            `input_format="csv"`. "kafka://broker/topic?group=g", "redis://host/stream?group=g" and "files:///directory?group=g" go
-            on where the group was.
+            and .npz, TFRecord; with `input_format`, images or texts); a pyarrow Table, RecordBatchReader or Dataset, a pandas or
+            polars frame, a DuckDB relation, a dict of arrays, an iterable of rows; a cursor, a result of SQLAlchemy, or a
+            connection or engine whose database runs `select`. Of an iterable, each row is sent on as it comes. "-" reads lines of
+            stdin: JSON, or CSV with `input_format="csv"`. "kafka://broker/topic?group=g", "redis://host/stream?group=g" and
+            "files:///directory?group=g" go on where the group was.
         job: a job file (`job.toml`) that says it all; what is given beside it wins over what it says.
         selected_cols: columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the
             only column for the only input. For a model of one input several columns are laid side by side: [rows, columns].
@@ -440,7 +446,9 @@ def predict_stream(
             digits, "12.50"; "int64": the number without its point, 1250 for a 12.50 of decimal(10,2), and an error if it does not
             fit; "refuse": an error, unless there are no digits behind the point. In the rows that come out, too.
         input_schema: columns to take and their types; needed for TFRecord.
-        input_format: format of the source, if file names do not show it.
+        input_format: format of the source, if file names do not show it. Of a directory of many small files: "images", a row for
+            each (path, label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each
+            line (path, line, text), or several files of lines side by side, a column for each.
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.

@@ -21,13 +21,13 @@ from akrunner.io.commits import committed
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.csv_text import CsvText
 from akrunner.io.formats.base import Reading
-from akrunner.io.sources import open_source
 from akrunner.io.table import TableSource
 from akrunner.schema import Field, Schema
 from akrunner.tables import ddl, types
 from akrunner.tables.local_output import fits
 from akrunner.tables.making import new_table
 from akrunner.tables.names import TableName
+from akrunner.tables.opening import open_source
 from akrunner.tables.sql import Queries
 from akrunner.tables.store import TableInfo, TableStore
 from akrunner.tables.tunnel import as_file, bare_csv, fill, rows_of
@@ -84,7 +84,7 @@ def put(
     if not header:
         return _put_bare(file, name, store, overwrite, input_schema, input_format, input_csv, select)
     known = store.describe(name.whole) if store.exists(name.whole) else None
-    if select is None:
+    if select is None and not formats.is_folder(input_format):
         _check_header(file, input_format, input_csv, name, known)
     given: dict[str, Any] = dict(
         read_examples=codec.read_examples, input_format=input_format, input_csv=input_csv, select=select

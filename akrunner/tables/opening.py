@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
-from akrunner.io import sinks, sources, systems
+from akrunner.io import formats, sinks, sources, systems
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.sinks import FileSink, PartsSink, SortedSink
+from akrunner.io.sql import columns_read
 from akrunner.io.table import TableSource
 from akrunner.io.writers import ExampleWriter
 from akrunner.schema import Schema
@@ -35,9 +36,26 @@ def open_source(
     columns: Sequence[str] | None = None,
     **options: Any,
 ) -> TableSource:
-    """Open a job's source as `akrunner.io.sources.open_source` does (see there); it may also be a table, or several."""
+    """Open a job's source as `akrunner.io.sources.open_source` does (see there); it may also be a table, or several, or a
+    folder of many small files (`input_format` images, texts, lines)."""
+    only = columns if select is None and input_schema is None else None
     names = [source] if is_table(source) else source
-    if isinstance(names, (list, tuple)) and any(map(is_table, names)):
+    tables = isinstance(names, (list, tuple)) and any(map(is_table, names))
+    if formats.is_folder(input_format) and not tables:
+        # most jobs read no folder, and need not wait for the import of what reads one
+        from akrunner.folders.tables import SCHEMAS, open_folder
+
+        # a database has no format
+        systems.one_system(source, input_format)
+        if input_csv is not None:
+            raise SourceError(
+                f"input_csv= (--input-csv) is for CSV, and input_format={input_format!r} (--input-format) is not; leave one out"
+            )
+        wanted = [field.name for field in input_schema] if input_schema is not None and select is None else only
+        with ours(SourceError, "source: it cannot be read"):
+            read = columns_read(select, SCHEMAS[str(input_format)]) if select is not None else None
+            source, input_format = open_folder(source, str(input_format), wanted, read), None
+    if tables:
         odd = next((one for one in names if not is_table(one)), None)
         if odd is not None:
             raise SourceError(f"source: {odd} is a path, and others are tables; give either")
@@ -46,7 +64,6 @@ def open_source(
         if input_csv is not None:
             raise SourceError("input_csv= (--input-csv) is for files; the source is a table")
         with ours(SourceError, f"source: cannot read {names[0]}"):
-            only = columns if select is None and input_schema is None else None
             source = _tables([TableName.parse(one) for one in names], only)
     return sources.open_source(
         source,

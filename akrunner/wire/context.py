@@ -67,6 +67,7 @@ class Context(TypedDict):
         stays: whether the process stays after its last message until the host tells it to stop.
         attempt: how often the job has been started again.
         resume: whether the job goes on with the checkpoints of an earlier one.
+        run_id: what tells this job from every other one; the same in each attempt.
         cpus: the cores the process may use; empty for all.
         env: environment variables to set.
         overlay: a directory of further packages; "" for none.
@@ -94,6 +95,7 @@ class Context(TypedDict):
     num_workers: int
     attempt: int
     resume: bool
+    run_id: str
     cpus: List[int]
     fed: List[str]
     task_dir: str

@@ -17,7 +17,7 @@ import shutil
 import zlib
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from akrunner.worker import reading
+from akrunner.worker import data, reading
 from akrunner.worker.asking import unknown
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Checkpoint(object):
         self, config: BatchTaskConfig, every: Optional[int] = None, keep: int = 2, seed: Optional[int] = None,
         save: Optional[Callable[[str], Any]] = None, restore: Optional[Callable[[str], Any]] = None,
         objects: Optional[Mapping[str, Any]] = None, fed: Sequence[str] = (), task: str = "", resume: bool = False,
-        replayed: bool = False,
+        run_id: str = "", replayed: bool = False,
     ) -> None:  # fmt: skip
         """Restore the newest save if the job goes on.
 
@@ -64,6 +64,7 @@ class Checkpoint(object):
             fed: the names of the tasks that get rows.
             task: the name of this one.
             resume: whether the job goes on with an earlier job's saves.
+            run_id: what tells this job from every other one.
             replayed: whether a job's task is replayed, so that nothing may be changed in its directory.
         """
         if every is not None:
@@ -84,6 +85,7 @@ class Checkpoint(object):
         self._objects = dict(objects or {})
         self._root = os.path.join(str(config.checkpoint_dir), FOLDER)
         self._tasks = list(fed) or [task]
+        self._run_id = run_id
         self._replayed = replayed
         self._task = task
         self.epoch = 0
@@ -93,21 +95,23 @@ class Checkpoint(object):
         self._batch = 0
         #: the number of the newest save; 0 for none
         self._number = 0
+        #: whether a save is due as soon as the epoch has ended
+        self._due = False
         self._seed = int.from_bytes(os.urandom(4), "little") if seed is None else seed
         self._how: Optional[Dict[str, Any]] = None
         self._expected: Optional[int] = None
         self._rows = _print_of(config)
         self._written: Optional[Tuple[int, int]] = None
         self._resumed: Optional[Dict[str, Any]] = None
-        self._go_on(resume or config.attempt > 0)
+        self._go_on(resume, config.attempt > 0)
 
     # -- what the script calls
 
     def epochs(self, count: int) -> Iterator[int]:
         """Yield the numbers of the epochs that are left, from 0 to `count - 1`; the first of them may have begun before.
 
-        After each epoch it counts what was trained; a save is made after each epoch if there is no `every=`, and after the
-        last one.
+        After each epoch it counts what was trained; a save is made after each epoch if there is no `every=`, after the last
+        one, and where one is due with an epoch's last batch.
 
         Args:
             count: the number of epochs in all.
@@ -116,6 +120,9 @@ class Checkpoint(object):
         """
         reading.check_positive("count", count)
         while self.epoch < count:
+            if self._batch and self._how is not None:
+                # the script has left this epoch, and goes on with it
+                self._resumed = self._how
             self._how = None
             yield self.epoch
             if self._how is None:
@@ -123,7 +130,7 @@ class Checkpoint(object):
                     "epoch %d read no rows: checkpoint.dataset(...) or checkpoint.batches(...) gives them" % self.epoch
                 )
             self._ended()
-            if self._every is None or self.epoch == count:
+            if self._every is None or self._due or self.epoch == count:
                 self._save_once()
 
     def dataset(self, batch_size: int, shuffle: Any = False, seed: Optional[int] = None, **options: Any) -> tf.data.Dataset:
@@ -145,7 +152,10 @@ class Checkpoint(object):
         how = reading.Reading(**{name: options.pop(name) for name in _STEPS if name in options})
         split = options.pop("split", None)
         self._check(options, known, "dataset")
-        how.skip = self._begun(batch_size, shuffle, seed, split, options, counted=how.interleave is None)
+        by_tensorflow = bool(shuffle) and (how.by_row or isinstance(self._config._source(split), data.Examples))
+        how.skip = self._begun(
+            batch_size, shuffle, seed, split, options, counted=how.interleave is None, by_tensorflow=by_tensorflow
+        )
         given = self._seed_of(shuffle, seed)
         return self._config._source(split).dataset(batch_size, shuffle=shuffle, repeat=1, seed=given, how=how, **options)
 
@@ -187,7 +197,16 @@ class Checkpoint(object):
                 % (self._batch, self._expected)
             )
         if self._every is not None and before // self._every != self.step // self._every:
-            self._save_once()
+            if self._batch == self._expected:
+                # not now: what the script does after the last batch would be lost, and there is no rest that fit() could read
+                self._due = True
+            else:
+                self._save_once()
+
+    def _trained_by_fit(self, batches: int) -> None:
+        """Count what one step of `fit` has trained on; the last of fit(steps_per_execution=) may have had fewer batches."""
+        left = batches if self._expected is None else self._expected - self._batch
+        self.trained(max(1, min(batches, left)))
 
     def callback(self) -> Any:
         """Return a callback for `Model.fit(checkpoint.dataset(...), epochs=1)` that calls `trained()` after each batch."""
@@ -220,10 +239,19 @@ class Checkpoint(object):
         with open(os.path.join(part, _POSITION), "w") as f:
             json.dump(self._position(), f, sort_keys=True)
         _flush(part)
-        os.rename(part, os.path.join(folder, name))
+        try:
+            os.rename(part, os.path.join(folder, name))
+        except OSError as e:
+            if e.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            raise RuntimeError(
+                "checkpoint(): %s is there already: another job, or another checkpoint() of this script, saves in the same "
+                "directory: each needs a checkpoint_dir of its own" % os.path.join(folder, name)
+            ) from None
         _flush_folder(folder)
         self._number += 1
         self._written = (self.epoch, self._batch)
+        self._due = False
         self._prune()
 
     def _save_once(self) -> None:
@@ -233,20 +261,27 @@ class Checkpoint(object):
 
     # -- going on
 
-    def _go_on(self, goes_on: bool) -> None:
+    def _go_on(self, resume: bool, restarted: bool) -> None:
         found = self._saves(self._task)
-        if not goes_on and found and not self._replayed:
+        goes_on = resume or restarted
+        # an attempt that failed before it saved leaves those of an earlier job to the next attempt
+        own = restarted and bool(found) and self._said(found[-1]).get("run_id") == self._run_id
+        if found and not resume and not own and not self._replayed:
             raise ValueError(
                 "checkpoint_dir: %s holds the saves of an earlier job: --resume (resume=True) goes on with them; a job that begins "
                 "anew needs another directory" % self._root
             )
+        if found and goes_on:
+            # before one is removed: of another number of workers, some may have no saves
+            self._check_rows(found[-1])
         common = self._common() if goes_on else []
         missing = [task for task in self._tasks if not self._saves(task)]
         # what comes after it was saved by some tasks only, before they were ended
         newest = common[-1] if common else 0
         self._remove([number for number in found if number > newest])
+        self._clean()
         if common:
-            self._read(os.path.join(self._folder(self._task), _name(newest)))
+            self._read(newest)
             self._number = newest
             print(
                 "akrunner: goes on in epoch %d, after %d batches in all (%s)" % (self.epoch, self.step, self._root), flush=True
@@ -255,17 +290,40 @@ class Checkpoint(object):
             why = "%s had not saved yet" % ", ".join(missing) if missing else "no save is one that all tasks have"
             print("akrunner: begins with the first row: %s" % why, flush=True)
 
-    def _read(self, folder: str) -> None:
-        """Take position and objects from a save. Raises: ValueError: it does not fit these rows or objects."""
-        with open(os.path.join(folder, _POSITION)) as f:
-            said = json.load(f)
+    def _said(self, number: int) -> Dict[str, Any]:
+        """Return the position of a save. Raises: ValueError: it is damaged."""
+        folder = os.path.join(self._folder(self._task), _name(number))
+        try:
+            with open(os.path.join(folder, _POSITION)) as f:
+                said: Dict[str, Any] = json.load(f)
+                if isinstance(said, dict):
+                    return said
+                why = "it is no JSON object"
+        except (FileNotFoundError, NotADirectoryError, ValueError) as e:
+            why = str(e)
+        raise ValueError(
+            "checkpoint_dir: %s is damaged: %s: %s; remove that directory, and the job goes on with the save before it"
+            % (folder, _POSITION, why)
+        )
+
+    def _check_rows(self, number: int) -> None:
+        """Raises: ValueError: a save was made with other rows, or by another version."""
+        folder = os.path.join(self._folder(self._task), _name(number))
+        said = self._said(number)
         if said.get("version") != _VERSION:
             raise ValueError("%s was saved by another version of akrunner: begin with another checkpoint_dir" % folder)
         if said["rows"] != self._rows:
             raise ValueError(
                 "checkpoint_dir: the rows of this task are not those that %s was saved with (%s): going on needs the same table in "
-                "the same order, the same select= and num_workers=" % (folder, _differs(said["rows"], self._rows))
+                "the same order, the same select= and num_workers=; a job with others begins anew in another checkpoint_dir"
+                % (folder, _differs(said["rows"], self._rows))
             )
+
+    def _read(self, number: int) -> None:
+        """Take position and objects from a save. Raises: ValueError: it does not fit these rows or objects."""
+        self._check_rows(number)
+        folder = os.path.join(self._folder(self._task), _name(number))
+        said = self._said(number)
         if said["saved"] != self._saved():
             raise ValueError(
                 "checkpoint(): %s has %s, and the script gives %s"
@@ -291,7 +349,7 @@ class Checkpoint(object):
     def _position(self) -> Dict[str, Any]:
         return {
             "version": _VERSION, "epoch": self.epoch, "batch": self._batch, "step": self.step, "seed": self._seed,
-            "rows": self._rows, "how": self._how, "saved": self._saved(),
+            "rows": self._rows, "how": self._how, "saved": self._saved(), "run_id": self._run_id,
         }  # fmt: skip
 
     def _saved(self) -> List[str]:
@@ -308,9 +366,16 @@ class Checkpoint(object):
                 raise TypeError(unknown(type(self), method, name, known))
 
     def _begun(
-        self, batch_size: int, shuffle: Any, seed: Optional[int], split: Optional[str], options: Mapping[str, Any], counted: bool = True
+        self, batch_size: int, shuffle: Any, seed: Optional[int], split: Optional[str], options: Mapping[str, Any], counted: bool = True,
+        by_tensorflow: bool = False,
     ) -> int:  # fmt: skip
-        """Note how an epoch is read, and return the number of batches that the model has been trained on in it."""
+        """Note how an epoch is read, and return the number of batches that the model has been trained on in it.
+
+        Args:
+            batch_size, shuffle, seed, split, options: what the script gave.
+            counted: whether the number of its batches is known.
+            by_tensorflow: whether TensorFlow shuffles, whose order also follows the seed of all its operations.
+        """
         reading.check_counts(batch_size, shuffle, seed=seed)
         if self._how is not None:
             raise RuntimeError(
@@ -321,6 +386,8 @@ class Checkpoint(object):
             batch_size=batch_size, shuffle=shuffle, seed=seed, split=split, drop_remainder=bool(options.get("drop_remainder")),
             uneven=options.get("uneven", "keep"),
         )  # fmt: skip
+        if by_tensorflow:
+            how["tf.random.set_seed()"] = _seed_of_all()
         if self._batch and self._resumed is not None and how != self._resumed:
             raise ValueError(
                 "the save was made in the middle of epoch %d, with %s: go on with the same"
@@ -380,7 +447,19 @@ class Checkpoint(object):
 
     def _remove(self, numbers: Sequence[int]) -> None:
         for number in [] if self._replayed else numbers:
-            shutil.rmtree(os.path.join(self._folder(self._task), _name(number)))
+            path = os.path.join(self._folder(self._task), _name(number))
+            # a job that is ended while it removes a save leaves none that looks complete
+            shutil.rmtree(path + _PART, ignore_errors=True)
+            os.rename(path, path + _PART)
+            shutil.rmtree(path + _PART, ignore_errors=True)
+
+    def _clean(self) -> None:
+        """Remove what is left of saves that were cut off."""
+        folder = self._folder(self._task)
+        if not self._replayed and os.path.isdir(folder):
+            for name in os.listdir(folder):
+                if name.endswith(_PART):
+                    shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
 
 
 _OF_DATASETS = ("drop_remainder", "label", "defaults", "uneven", "columns", "weights", "split")
@@ -397,7 +476,13 @@ def of(config: BatchTaskConfig, context: Any, options: Mapping[str, Any]) -> Che
     if context["task"] not in context["fed"]:
         raise RuntimeError("checkpoint() is for tasks that get rows, and %s gets none" % context["task"])
     return Checkpoint(
-        config, fed=context["fed"], task=context["task"], resume=context["resume"], replayed=config._job.replayed, **options
+        config,
+        fed=context["fed"],
+        task=context["task"],
+        resume=context["resume"],
+        run_id=context["run_id"],
+        replayed=config._job.replayed,
+        **options,
     )
 
 
@@ -412,6 +497,14 @@ def _made(tf: Any, objects: Mapping[str, Any]) -> Any:
         # TensorFlow 1.15 looks for this counter when it restores, and makes it only if it is asked for
         assert made.save_counter is not None
     return made
+
+
+def _seed_of_all() -> Optional[int]:
+    """Return the seed that `tf.random.set_seed` has set; TensorFlow's own one if it was not called."""
+    import tensorflow as tf
+
+    seed: Optional[int] = tf.compat.v1.get_seed(0)[0]
+    return seed
 
 
 def _differs(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -462,7 +555,7 @@ def _callback(base: Any, checkpoint: Checkpoint) -> Any:
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             # the number of the last batch; fit(steps_per_execution=) trains on several in one call
-            checkpoint.trained(batch + 1 - self._done)
+            checkpoint._trained_by_fit(batch + 1 - self._done)
             self._done = batch + 1
 
     return Trained()

@@ -277,7 +277,22 @@ def _job_says(folder: Path, said: str) -> None:
 # -- docs/tables.md, docs/pai.md
 
 
+def _folders(folder: Path) -> None:
+    _iris(folder)
+    _photos(folder)
+    for name in ("good", "bad"):
+        (folder / "reviews" / name).mkdir(parents=True)
+        for number in range(3):
+            (folder / "reviews" / name / f"{number}.txt").write_text(f"{name}\nfilm {number}\n")
+    (folder / "sentences.txt").write_text("well done\nno\n")
+    (folder / "labels.txt").write_text("1\n0\n")
+
+
 def _tables_said(folder: Path, said: str) -> None:
+    assert pq.read_table(folder / "sizes.parquet").column("height").to_pylist() == [24] * 42
+    assert [
+        len((folder / name).read_text().splitlines()) for name in ("labels.csv", "reviews.csv", "lines.csv", "pairs.csv")
+    ] == [4, 7, 13, 3]
     assert pq.read_table(folder / "scored.parquet").num_rows == 150
     assert sorted(path.name for path in (folder / "tables" / "demo").iterdir() if path.name[0] != ".") == ["iris", "scored"]
 
@@ -431,7 +446,7 @@ SETTINGS: dict[str, Setting] = {
     "docs/bad_rows.md": Setting(_orders),
     "docs/outputs.md": Setting(before=_COLUMNS, ahead={"copy_rows.py": "from akrunner.worker import current\n\ntask_config = current()\n"}, behind=_COPIES),
     "docs/jobs.md": Setting(_jobs, checks=_job_says),
-    "docs/tables.md": Setting(_iris, checks=_tables_said),
+    "docs/tables.md": Setting(_folders, checks=_tables_said),
     "docs/pai.md": Setting(_pai, instead={"akrunner pai ": f"akrunner pai --python-env {sys.executable} ", "file:///work/": "file://"}, checks=_pai_said),
     "docs/doctor.md": Setting(_doctor),
     "docs/machine.md": Setting(_machine, before=BEFORE, instead={"tf1.15": sys.executable, "HOST:8081": "127.0.0.1:9", "WORK_DIR": "kept"}),

@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 import akrunner
-from akrunner.packing import files, helper, pool
+from akrunner.folders import helper, pool
+from akrunner.packing import files
 from akrunner.packing import shards as shards_module
 from tests.conftest import alive, wait_for
 from tests.e2e.test_pack import digests, photos
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.usefixtures("leaves_nothing"), pytest.mark.slow]
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     """Of each answer of the helper, which is asked however few files there are: how many files it has read."""
     monkeypatch.setattr(files, "_HELPED", 1)
-    monkeypatch.setattr(files, "_BATCH_ROWS", 8)
+    monkeypatch.setattr(pool, "BATCH_ROWS", 8)
     # however slow this machine is
     monkeypatch.setattr(pool, "_SLOW", 60.0)
     monkeypatch.setattr(pool, "_LATE", 60.0)
@@ -58,8 +59,8 @@ def test_the_bytes_are_the_same(tmp_path: Path, form: str, answers: list[int | N
     (source / "dog" / "nowhere.jpg").symlink_to(tmp_path / "nothing")
     # larger than a piece of the memory
     (source / "owl" / "large.jpg").write_bytes((source / "owl" / "1.jpg").read_bytes() + bytes(100_000))
-    monkeypatch.setattr(files, "_BATCH_BYTES", 60_000)
-    monkeypatch.setattr(files, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(pool, "BATCH_BYTES", 60_000)
+    monkeypatch.setattr(pool, "BATCH_ROWS", 2)
     real = shards_module._write_all
 
     def slowly(fd: int, buffers: list[Any]) -> None:
@@ -109,9 +110,10 @@ def _no_process(*_: Any, **__: Any) -> None:
 _WAITS = """
 import sys, time
 import akrunner
-from akrunner.packing import files, helper
+from akrunner.folders import helper, pool
+from akrunner.packing import files
 
-files._HELPED, files._BATCH_ROWS = 1, 8
+files._HELPED, pool.BATCH_ROWS = 1, 8
 real = helper.Helper.answer
 
 def answer(self, count):

@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 
 import akrunner
-from akrunner.packing import pool, remote
+from akrunner.folders import pool, remote
 
 pytestmark = [pytest.mark.usefixtures("leaves_nothing"), pytest.mark.slow]
 

@@ -21,7 +21,7 @@ from akrunner.foreign import redacted
 from akrunner.installed import Installed
 from akrunner.io.compression import CODECS, Codec, Packed, codec_named
 from akrunner.io.csv_options import CsvOptions
-from akrunner.io.formats import arrow, avro, csv, excel, jsonl, npy, npz, parquet, tfrecord
+from akrunner.io.formats import arrow, avro, csv, excel, folders, jsonl, npy, npz, parquet, tfrecord
 from akrunner.io.formats.base import Compression, Format
 from akrunner.io.formats.lines import Lines
 from akrunner.io.writers import Examples, ExampleWriter, Writer
@@ -39,6 +39,8 @@ BUILT_IN: tuple[Format, ...] = (
     npy.FORMAT,
     npz.FORMAT,
 )
+#: what many small files are read as, all of them together: no name and no first bytes tell these
+FOLDERS: tuple[Format, ...] = (folders.IMAGES, folders.TEXTS, folders.LINES)
 #: the formats of lines; the first is the default
 LINES: tuple[Lines, ...] = (jsonl.FORMAT, csv.FORMAT)
 #: how many bytes of a file `Format.begins` is given
@@ -63,9 +65,9 @@ def _wrong(name: str, found: Any) -> str | None:
 INSTALLED: Installed[Format] = Installed("akrunner.formats", "format", _wrong, SourceError)
 
 
-def names() -> list[str]:
-    """Return the names of all formats, without importing any."""
-    built_in = [form.name for form in BUILT_IN]
+def names(read: bool = False) -> list[str]:
+    """Return the names of all formats, without importing any. Args: read: with those that are only read, and never written."""
+    built_in = [form.name for form in (*BUILT_IN, *(FOLDERS if read else ()))]
     return built_in + [name for name in INSTALLED.names() if name not in built_in]
 
 
@@ -75,12 +77,17 @@ def named(name: str) -> Format:
     Raises:
         SourceError: there is none, or the package that adds it cannot be imported or has something else under that name.
     """
-    for form in BUILT_IN:
+    for form in (*BUILT_IN, *FOLDERS):
         if form.name == name:
             return form
     if name in INSTALLED.names():
         return INSTALLED.get(name)
-    raise SourceError(f"format {name!r}: known formats are {', '.join(names())}{nearest(name, names())}")
+    raise SourceError(f"format {name!r}: known formats are {', '.join(names(True))}{nearest(name, names(True))}")
+
+
+def is_folder(form: str | None) -> bool:
+    """Whether many small files are read together in a format of that name."""
+    return any(one.name == form for one in FOLDERS)
 
 
 def check_format(given: Any, parameter: str, kind: type[ConfigError] = SourceError) -> str | None:
@@ -91,10 +98,11 @@ def check_format(given: Any, parameter: str, kind: type[ConfigError] = SourceErr
         SourceError: the package that adds the format is broken.
     """
     name = check_text(parameter, given) if given is not None else None
-    if name is None or any(form.name == name for form in BUILT_IN):
+    read = parameter == "input_format"
+    if name is None or any(form.name == name for form in BUILT_IN) or (read and is_folder(name)):
         return name
     if name not in INSTALLED.names():
-        raise kind(f"{parameter}={name!r}: known formats are {', '.join(names())}{nearest(name, names())}")
+        raise kind(f"{parameter}={name!r}: known formats are {', '.join(names(read))}{nearest(name, names(read))}")
     return INSTALLED.get(name).name
 
 

@@ -213,6 +213,9 @@ def test_errors_of_files(tmp_path: Path) -> None:
             rows(path, **options)
 
     failing("a.ods", b"x", "does not say its format")
+    failing(
+        "a.jpg", b"x", "give input_format= .--input-format., which may also be images, texts, lines: a folder of such files"
+    )
     failing("a.parquet", b"not parquet", "cannot read .*a.parquet as parquet")
     failing("a.csv", b"a,b\n1,2\n3\n", "a.csv.*Expected 2 columns, got 1")
     failing(

@@ -14,7 +14,7 @@ import pytest
 from akrunner import codec
 from akrunner.errors import SourceError
 from akrunner.io.sources import open_source
-from akrunner.io.sql import heard, interrupting
+from akrunner.io.sql import columns_read, heard, interrupting
 
 TABLE = pa.table({"x": [1.0, 2.0]})
 ENDLESS = "SELECT sum(a.range * b.range) FROM range(100000000) a, range(10000000) b, input"
@@ -99,3 +99,36 @@ def test_an_error_is_about_what_the_user_has_written(select: str, words: str) ->
     with pytest.raises(SourceError) as caught:
         selected(select)
     assert words in str(caught.value) and "FROM input FROM" not in str(caught.value)
+
+
+COLUMNS = pa.schema([("path", pa.string()), ("bytes", pa.binary()), ("width", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    ("select", "columns"),
+    [
+        ("path", {"path"}),
+        ("count(*)", set()),
+        ("*", {"path", "bytes", "width"}),
+        ("FROM input WHERE width > 3", {"path", "bytes", "width"}),
+        ("SELECT * EXCLUDE (bytes) FROM input", {"path", "width"}),
+        ("SELECT input FROM input", {"path", "bytes", "width"}),
+        ("SELECT #1 FROM input WHERE width IS NULL", {"path", "width"}),
+        (
+            "WITH a AS (SELECT *, row_number() OVER (ORDER BY width) AS r FROM input) SELECT path FROM a WHERE r < 3",
+            {"path", "width"},
+        ),
+        ("SELECT a.path FROM input a JOIN input b ON a.width = b.width", {"path", "width"}),
+        # what has no plan, or none with the table in it, needs all
+        ("nonsense", {"path", "bytes", "width"}),
+        ("SELECT 1", {"path", "bytes", "width"}),
+        ("SELECT path FROM input WHERE false", {"path", "bytes", "width"}),
+    ],
+)
+def test_the_columns_that_a_query_needs_are_those_of_its_plan(select: str, columns: set[str]) -> None:
+    assert columns_read(select, COLUMNS) == columns
+
+
+def test_a_query_that_is_too_long_has_no_plan() -> None:
+    with pytest.raises(SourceError, match="select: the query has"):
+        columns_read("x+" * 600_000, COLUMNS)

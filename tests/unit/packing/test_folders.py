@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from akrunner.arrays import octets_of
 from akrunner.errors import SourceError
+from akrunner.folders import listing
+from akrunner.folders.gathered import MTIME, NAME, SIZE
 from akrunner.packing import folders
-from akrunner.packing.index import CLASS, MTIME, NAME, SIZE, Index
+from akrunner.packing.index import CLASS, Index
 
 
 def tree(folder: Path, *names: str) -> Path:
@@ -22,7 +21,7 @@ def tree(folder: Path, *names: str) -> Path:
 
 
 def index(folder: Path, kind: str = "images", classes: bool = True, by_folder: bool = False) -> Index:
-    table, base = folders.listed(str(folder))
+    table, base = listing.listed(str(folder))
     return folders.index_of(table, base, kind, str(folder), classes, by_folder)
 
 
@@ -31,42 +30,13 @@ def classes(of: Index) -> dict[str, str | None]:
     return {name.decode(): one for name, one in sorted(rows)}
 
 
-def test_every_file_is_listed_with_its_size_and_time_and_hidden_ones_are_not(tmp_path: Path) -> None:
-    tree(tmp_path, "a.jpg", "b/c/d.jpg", ".hidden.jpg", ".git/e.jpg", "b/.f")
-    table, base = folders.listed(str(tmp_path))
-    assert base == str(tmp_path)
-    rows = {row[NAME]: row for row in table.to_pylist()}
-    assert sorted(rows) == [b"a.jpg", b"b/c/d.jpg"]
-    assert rows[b"b/c/d.jpg"][SIZE] == 9 and rows[b"a.jpg"][MTIME] == (tmp_path / "a.jpg").stat().st_mtime_ns
-
-
-def test_a_name_that_is_no_text_is_listed_and_so_is_a_link_to_nothing(tmp_path: Path) -> None:
-    (tmp_path / os.fsdecode(b"caf\xe9.jpg")).write_bytes(b"x")
-    (tmp_path / "lost.jpg").symlink_to("nowhere")
-    rows = {row[NAME]: (row[SIZE], row[MTIME]) for row in folders.listed(str(tmp_path))[0].to_pylist()}
-    assert rows[b"caf\xe9.jpg"][0] == 1 and rows[b"lost.jpg"] == (-1, 0)
-
-
-@pytest.mark.parametrize("to", ["a", "."])
-def test_a_directory_that_two_paths_lead_to_is_an_error_that_names_the_link(tmp_path: Path, to: str) -> None:
-    tree(tmp_path, "a/1.jpg")
-    (tmp_path / "b").symlink_to(tmp_path / to)
-    with pytest.raises(SourceError, match=rf"source: {tmp_path}/b leads to {tmp_path}.*would be there twice; remove the link"):
-        folders.listed(str(tmp_path))
-
-
-def test_what_cannot_be_looked_into_is_an_error_of_the_source(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="source: cannot look into .*nowhere"):
-        folders.listed(str(tmp_path / "nowhere"))
-
-
 def test_names_behind_a_url_are_whole_urls() -> None:
     import fsspec
 
     fs = fsspec.filesystem("memory")
     fs.pipe({"/test_folders/a/1.jpg": b"xy", "/test_folders/a/.hidden": b"x"})
     try:
-        table, base = folders.listed("memory://test_folders")
+        table, base = listing.listed("memory://test_folders")
         assert base is None and table.to_pylist() == [{NAME: b"memory:///test_folders/a/1.jpg", SIZE: 2, MTIME: 0}]
         found = folders.index_of(table, base, "images", "memory://test_folders", True, False)
         assert list(classes(found).values()) == ["a"]
@@ -86,23 +56,17 @@ def test_names_behind_a_url_are_whole_urls() -> None:
     ],
 )
 def test_the_kind_is_that_of_the_names(tmp_path: Path, names: list[str], kind: str) -> None:
-    table, _ = folders.listed(str(tree(tmp_path, *names)))
+    table, _ = listing.listed(str(tree(tmp_path, *names)))
     assert folders.kind_of(table, str(tmp_path)) == kind
 
 
 def test_names_of_no_kind_and_no_names_are_errors(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=f"source: there are no files in {tmp_path}"):
-        folders.kind_of(folders.listed(str(tmp_path))[0], str(tmp_path))
+        folders.kind_of(listing.listed(str(tmp_path))[0], str(tmp_path))
     # an array in each file may be one sample, or a table
     tree(tmp_path, "b.npy", "a.exe")
     with pytest.raises(SourceError, match=r"no images, texts or tables \(a\.exe \.\.\.\); kind= \(--kind\)"):
-        folders.kind_of(folders.listed(str(tmp_path))[0], str(tmp_path))
-
-
-def test_a_dot_of_an_ending_is_a_dot(tmp_path: Path) -> None:
-    table, _ = folders.listed(str(tree(tmp_path, "a.txt", "atxt", "a.txt.bin", "b.TXT")))
-    wanted = folders.matching(table, (".txt",)).tolist()
-    assert {name for name, is_one in zip(table.column(NAME).to_pylist(), wanted) if is_one} == {b"a.txt", b"b.TXT"}
+        folders.kind_of(listing.listed(str(tmp_path))[0], str(tmp_path))
 
 
 def test_the_first_folders_are_the_classes_and_other_files_are_passed_over(tmp_path: Path) -> None:
@@ -146,15 +110,6 @@ def test_a_file_beside_the_folders_of_splits_is_an_error(tmp_path: Path) -> None
         index(tmp_path, by_folder=True)
 
 
-@pytest.mark.parametrize(
-    ("name", "first", "second"),
-    [("a/b/c.jpg", "a", "b"), ("a/c.jpg", "a", None), ("c.jpg", None, None), ("\u56fe/c", "\u56fe", None)],
-)
-def test_folders_are_cut_from_names(name: str, first: str | None, second: str | None) -> None:
-    names = pa.array([name])
-    assert folders.folders_of(names).to_pylist() == [first] and folders.folders_of(names, True).to_pylist() == [second]
-
-
 def test_odd_classes_are_told(tmp_path: Path) -> None:
     tree(tmp_path, "all/cat/1.jpg", "all/dog/2.jpg")
     (tmp_path / "empty").mkdir()
@@ -167,9 +122,3 @@ def test_odd_classes_are_told(tmp_path: Path) -> None:
     assert "(all, more), and each of them has the same folders (cat, dog)" in same
     # a file directly in the first folder shows that this is a class
     assert folders.odd_classes(index(tree(tmp_path, "all/0.jpg")), ["all", "more"], str(tmp_path)) == []
-
-
-def test_a_pattern_of_endings_matches_at_the_end_alone() -> None:
-    names = pa.table({NAME: pa.chunked_array([octets_of([b"a.jpg", b"b.jpg/c"], pa.large_binary())])})
-    assert folders.matching(names, (".jpg",)).tolist() == [True, False]
-    assert folders.matching(names.slice(0, 0), (".jpg",)).tolist() == []

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ConfigError, SourceError
+from akrunner.folders.gathered import NAME, SIZE
 from akrunner.packing.given import Earlier, Given, given_of
-from akrunner.packing.index import CLASS, NAME, SIZE
+from akrunner.packing.index import CLASS
 from akrunner.packing.settings import PackArguments, settings_of
 
 
@@ -219,3 +220,8 @@ def test_a_text_is_a_path_and_so_is_an_object_that_says_so(tmp_path: Path) -> No
 
     files(tmp_path, a__1_txt="x")
     assert names(given(Place())) == names(given(str(tmp_path))) == [b"a/1.txt"]
+
+
+def test_a_format_of_folders_is_for_jobs(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"input_format='images' .* is for run, train and predict; pack takes a directory"):
+        given(files(tmp_path, cat__1_jpg="x"), input_format="images")

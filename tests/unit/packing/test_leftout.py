@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 from akrunner.arrays import octets_of
+from akrunner.folders.gathered import MTIME, NAME, SIZE
+from akrunner.folders.remote import Unfetched
 from akrunner.packing import copies, leftout
-from akrunner.packing.index import CLASS, MTIME, NAME, ROW, SIZE, TEXT, Index
+from akrunner.packing.index import CLASS, ROW, TEXT, Index
 from akrunner.packing.leftout import BROKEN, UNFETCHED, LeftOut
-from akrunner.packing.remote import Unfetched
 from akrunner.packing.state import INDEX, State
 
 

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ConfigError, DataError, SchemaError, SourceError
+from akrunner.folders.gathered import MTIME, NAME, SIZE
 from akrunner.io.table import TableSource
 from akrunner.packing import lists
-from akrunner.packing.index import CLASS, MTIME, NAME, ROW, SIZE, TEXT, Index
+from akrunner.packing.index import CLASS, ROW, TEXT, Index
 
 
 def batch(**columns: Any) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ import pytest
 
 from akrunner import codec
 from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
+from akrunner.io.csv_options import CsvOptions
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
 from akrunner.tables import files
@@ -255,3 +256,46 @@ def test_an_output_that_is_one_of_the_output_tables() -> None:
     check_other(None, ["odps://demo/tables/u"], "demo")
     with pytest.raises(SinkError, match="output: odps://demo/tables/u is one of output_tables=, too"):
         check_other("odps://demo/tables/u", ["odps://demo/tables/v", "demo.u"], "demo")
+
+
+def test_a_folder_is_a_source(tmp_path: Path) -> None:
+    for name in ("cat/1.txt", "dog/2.txt"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(name)
+    assert read(tmp_path, input_format="texts")[1:] == [("cat/1.txt", "cat", "cat/1.txt"), ("dog/2.txt", "dog", "dog/2.txt")]
+    assert read(str(tmp_path), input_format="texts", columns=["label"]) == [["label"], ("cat",), ("dog",)]
+    assert read(tmp_path, input_format="texts", input_schema=Schema.parse("text string")) == [
+        ["text"],
+        ("cat/1.txt",),
+        ("dog/2.txt",),
+    ]
+    assert read(tmp_path, input_format="lines", select="SELECT path, line FROM input WHERE text LIKE 'dog%'") == [
+        ["path", "line"],
+        ("dog/2.txt", 1),
+    ]
+    with pytest.raises(SourceError, match=r"no column 'nonsense'.*path, label, text"):
+        read(tmp_path, input_format="texts", columns=["nonsense"])
+    with pytest.raises(SourceError, match="input_format= is for files; the source is a table"):
+        read(["odps://demo/tables/t"], input_format="images")
+    with pytest.raises(SourceError, match="input_format= .--input-format. is for files; the source is a table in"):
+        read("postgresql://me@localhost/shop?table=t", input_format="images")
+    with pytest.raises(SourceError, match=r"input_csv= .--input-csv. is for CSV, and input_format='lines' .* is not"):
+        read(tmp_path, input_format="lines", input_csv=CsvOptions(delimiter=";"))
+
+
+def test_a_query_reads_no_file_that_it_does_not_need(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat" / "1.jpg").write_bytes(b"broken")
+    assert read(tmp_path, input_format="images", select="SELECT label, count(*) AS n FROM input GROUP BY label") == [
+        ["label", "n"],
+        ("cat", 1),
+    ]
+    with pytest.raises(SourceError, match=r"cat/1\.jpg: no image"):
+        read(tmp_path, input_format="images", select="octet_length(bytes)")
+
+
+def test_a_folder_is_put_into_a_table(tmp_path: Path, named: Named) -> None:
+    (tmp_path / "a.txt").write_text("1\n2\n")
+    store = LocalTables(str(tmp_path / "tables"))
+    done = files.put(tmp_path / "a.txt", TableName.parse("odps://demo/tables/lines"), store, input_format="lines")
+    assert done.rows == 2 and "line BIGINT" in done.created.replace("`", "")

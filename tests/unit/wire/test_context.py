@@ -27,6 +27,7 @@ TOLD = {
     "num_workers": 2,
     "attempt": 0,
     "resume": False,
+    "run_id": "2a",
     "cpus": [0, 1],
     "fed": ["worker 0", "worker 1"],
     "task_dir": "/t",

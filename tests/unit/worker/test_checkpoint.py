@@ -14,7 +14,7 @@ import pytest
 from akrunner import codec
 from akrunner.io.partitioner import rechunk
 from akrunner.schema import Schema
-from akrunner.worker.checkpoint import FOLDER, Checkpoint, of
+from akrunner.worker.checkpoint import FOLDER, Checkpoint, _callback, of
 from akrunner.worker.chunks import rest
 from akrunner.worker.column_rows import Columns
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig
@@ -131,6 +131,79 @@ def test_a_save_that_was_cut_off_counts_for_nothing(tmp_path: Path) -> None:
     assert job.seen["0"] == list(range(ROWS))
 
 
+def test_a_save_that_is_due_with_the_last_batch_is_made_after_the_epoch(tmp_path: Path) -> None:
+    """So that what the script does after its last batch is saved, too, and no rest is empty: fit() of Keras 2 fails for one."""
+    job = Job(tmp_path)
+    checkpoint = job.checkpoint(every=11)
+    for _ in checkpoint.epochs(2):
+        for _ in checkpoint.batches(SIZE):
+            checkpoint.trained()
+        assert len(job.saves() if checkpoint.epoch else []) == checkpoint.epoch, "not yet"
+        job.seen["after"] = [checkpoint.epoch]
+    again = job.checkpoint(every=11)
+    assert (again.epoch, again._batch, job.seen, job.saves()) == (2, 0, {"after": [1]}, ["00000001", "00000002"])
+
+
+def test_a_save_that_was_removed_in_part_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(tmp_path)
+    with pytest.raises(Ended):
+        job.train(job.checkpoint(every=2), end_at=5)
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.rmtree", ends_in_part)
+        with pytest.raises(Ended):
+            job.train(job.checkpoint(every=2))
+    assert job.saves() == ["00000001.part", "00000002", "00000003"]
+    job.train(job.checkpoint(every=2))
+    assert job.seen["0"] == list(range(ROWS)) and not [name for name in job.saves() if name.endswith(".part")]
+
+
+def ends_in_part(path: str, **_: Any) -> None:
+    if os.path.isdir(path):
+        os.remove(os.path.join(path, "position.json"))
+        raise Ended
+
+
+def test_an_epoch_that_was_left_goes_on_with_the_same(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    checkpoint = job.checkpoint(every=4)
+    with pytest.raises(Ended):
+        job.train(checkpoint, end_at=5)
+    with pytest.raises(ValueError, match="middle of epoch 0, with uneven 'keep', now 'drop'"):
+        job.train(checkpoint, uneven="drop")
+    job.train(checkpoint)
+    assert job.seen == {str(epoch): list(range(ROWS)) for epoch in range(3)}
+
+
+def test_a_step_of_fit_that_has_fewer_batches(tmp_path: Path) -> None:
+    """fit(steps_per_execution=4) says that the third step ended with batch 11; the epoch has 11, from 0 to 10."""
+    checkpoint = Job(tmp_path).checkpoint()
+    callback = _callback(object, checkpoint)
+    for _ in checkpoint.epochs(1):
+        checkpoint.batches(SIZE)
+        callback.on_epoch_begin(0)
+        for last in (3, 7, 11):
+            callback.on_train_batch_end(last)
+    assert checkpoint.step == 11
+
+
+@pytest.mark.parametrize("text", ["", "[]", None])
+def test_a_damaged_save_is_named(tmp_path: Path, text: str | None) -> None:
+    job = Job(tmp_path)
+    job.train(job.checkpoint(every=4), epochs=1)
+    position = tmp_path / "saves" / FOLDER / "chief-0" / job.saves()[-1] / "position.json"
+    position.unlink() if text is None else position.write_text(text)
+    with pytest.raises(ValueError, match="00000003 is damaged: position.json: .*; remove that directory, and the job goes on"):
+        job.checkpoint()
+
+
+def test_two_that_save_in_one_directory_are_told(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    first, second = job.checkpoint(), job.checkpoint()
+    first.save()
+    with pytest.raises(RuntimeError, match=r"00000001 is there already: another job, or another checkpoint\(\)"):
+        second.save()
+
+
 def test_tasks_go_on_together(tmp_path: Path) -> None:
     """The one saved once more than the other, before both were ended; and none of its saves is removed that the other needs."""
     job = Job(tmp_path, tasks=("chief:0", "worker:0"))
@@ -159,6 +232,10 @@ def test_a_new_job_does_not_take_an_earlier_ones_place(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"holds the saves of an earlier job: --resume \(resume=True\) goes on"):
         job.checkpoint(resume=False)
     assert job.checkpoint(config=job.config(attempt=1), resume=False).restored, "this job's own"
+    with pytest.raises(ValueError, match="holds the saves of an earlier job"):
+        # its first attempt was refused, or failed before
+        job.checkpoint(config=job.config(attempt=1), resume=False, run_id="another")
+    assert job.checkpoint(run_id="another").restored
 
 
 def test_a_replay_changes_nothing(tmp_path: Path) -> None:
@@ -187,6 +264,15 @@ def test_other_rows_are_refused(tmp_path: Path, other: dict[str, Any], words: st
     given: Any = {"form": "columns", **other}
     with pytest.raises(ValueError, match=words):
         Job(tmp_path, **given).checkpoint()
+
+
+def test_saves_of_fewer_workers_are_refused_and_stay(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.train(job.checkpoint(every=4), epochs=1)
+    before = job.saves()
+    with pytest.raises(ValueError, match="workers 1, now 2"):
+        Job(tmp_path, tasks=("chief:0", "worker:0")).checkpoint()
+    assert job.saves() == before
 
 
 def test_other_batches_in_the_middle_of_an_epoch_are_refused(tmp_path: Path) -> None:

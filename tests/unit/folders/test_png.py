@@ -8,7 +8,8 @@ import zlib
 
 import pytest
 
-from akrunner.packing import images, pictures, png
+from akrunner.folders import images, png
+from akrunner.packing import pictures
 from tests import pngs
 
 CASES = pngs.cases()

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from akrunner.arrays import Octets
 from akrunner.checks import counted
-from akrunner.packing import png
+from akrunner.folders import png
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]

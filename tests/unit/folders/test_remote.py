@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import akrunner
-from akrunner.packing import remote
+from akrunner.folders import remote
 
 _MB = 1 << 20
 

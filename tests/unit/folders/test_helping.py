@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from akrunner.codec import crc32c
-from akrunner.packing import helping
-from akrunner.packing.helping import FOUND, Reader
+from akrunner.folders import helping
+from akrunner.folders.helping import FOUND, Reader
 
 _SIZE = FOUND + 4096
 

@@ -1,4 +1,4 @@
-"""Reading of many small files in order, ahead of the thread that packs them.
+"""Reading of many small files in order, ahead of the thread that takes them.
 
 ::
 
@@ -23,15 +23,22 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from akrunner.arrays import Octets
 from akrunner.checks import kind_in_words
 from akrunner.codec import crc32c
+from akrunner.folders import helping
+from akrunner.folders.gathered import MOST_BYTES, NAME, SIZE, numbers
+from akrunner.folders.helper import PIECES, Helper, can_help
+from akrunner.folders.remote import Fetcher, Unfetched, too_large
 from akrunner.foreign import in_words
-from akrunner.packing import helping
-from akrunner.packing.helper import PIECES, Helper, can_help
-from akrunner.packing.remote import Fetcher, Unfetched, too_large
-from akrunner.packing.settings import MOST_BYTES
 
+#: most bytes and rows of files that are read, or written, together
+BATCH_BYTES, BATCH_ROWS = 16 << 20, 1024
+#: how many threads read files, if nothing else is asked for; more than there are cores, as they wait for the disk
+THREADS = 16
 #: how many files one thread reads before it takes others
 _AT_ONCE = 64
 #: how many threads fetch URLs, for each thread that reads files
@@ -52,6 +59,8 @@ _PASSING = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
 
 #: why a row of a list has no file
 NO_PATH = "its path is empty"
+#: why a file of no bytes has none
+EMPTY = "it is empty"
 #: a batch to read: (key, names, sizes they were listed with)
 _Asked = tuple[Any, list[bytes], list[int]]
 
@@ -104,16 +113,16 @@ class Pool:
         self._unfetched = unfetched or {}
         self._work = work
         self._fd = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY) if base is not None else None
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack")
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="akrunner-files")
         self._fetcher = Fetcher(most)
         # more threads than for files, as a server takes longer to answer than a disk
-        self._far = ThreadPoolExecutor(_FAR * threads, thread_name_prefix="akrunner-pack")
+        self._far = ThreadPoolExecutor(_FAR * threads, thread_name_prefix="akrunner-files")
         #: whether one thread alone took long, as happens where the system does not read ahead though it is asked to
         self._late = False
         self._tickets = 0
         self._helper: Helper | None = None
         # one thread is enough for files that are in memory already: several would only take turns, and wait for each other
-        self._near = ThreadPoolExecutor(1 if work is None else threads, thread_name_prefix="akrunner-pack")
+        self._near = ThreadPoolExecutor(1 if work is None else threads, thread_name_prefix="akrunner-files")
 
     def __enter__(self) -> Pool:
         return self
@@ -126,15 +135,12 @@ class Pool:
         if self._fd is not None:
             os.close(self._fd)
 
-    def help(self, room: int) -> None:
-        """Have a helper process read the files, if one can be started. It pays for many small files.
-
-        Args: room: bytes of a batch.
-        """
+    def help(self) -> None:
+        """Have a helper process read the files, if one can be started. It pays for many small files."""
         if self._work is None and can_help():
             # if no process can be started, this one reads the files
             with contextlib.suppress(OSError):
-                self._helper = Helper(self._fd, room, self._fetcher.most, _TRIED, _SLOW, _LATE)
+                self._helper = Helper(self._fd, BATCH_BYTES, self._fetcher.most, _TRIED, _SLOW, _LATE)
 
     def _unhelped(self) -> None:
         helper, self._helper = self._helper, None
@@ -285,7 +291,7 @@ class Pool:
             return None, NO_PATH
         if size == 0:
             # not read: the system's own files have size 0 and may still give bytes, which in some of them are lost once read
-            return None, "it is empty"
+            return None, EMPTY
         try:
             if size < 0 and not stat.S_ISREG(mode := os.stat(name, dir_fd=self._fd).st_mode):
                 return None, f"it is {kind_in_words(mode)}, not a file"
@@ -301,7 +307,7 @@ class Pool:
                     return None, f"it is {kind_in_words(found.st_mode)}, not a file"
                 size = found.st_size
                 if not size:
-                    return None, "it is empty"
+                    return None, EMPTY
             if size > self._fetcher.most:
                 return None, too_large(size, self._fetcher.most)
             data = os.read(fd, size + 1)
@@ -315,8 +321,8 @@ class Pool:
         finally:
             os.close(fd)
         if len(data) != size:
-            return None, "it was changed while it was packed"
-        return (data, "") if data else (None, "it is empty")
+            return None, "it was changed while it was read"
+        return (data, "") if data else (None, EMPTY)
 
     def _unopened(self, name: bytes, error: Exception) -> str:
         """Return why a file cannot be opened; it may also not be a regular file."""
@@ -325,6 +331,17 @@ class Pool:
         except (OSError, ValueError):
             return why_not(error)
         return why_not(error) if stat.S_ISREG(mode) else f"it is {kind_in_words(mode)}, not a file"
+
+
+def asked_of(listing: pa.Table, first: int, end: int) -> Iterator[tuple[tuple[int, int], list[bytes], list[int]]]:
+    """Yield the batches of some rows of a listing, as `Pool.read` is asked for them: (first row and end, names, sizes)."""
+    while first < end:
+        sizes = numbers(listing.column(SIZE)[first : min(first + BATCH_ROWS, end)])
+        # a file of unknown size is counted as one of some size
+        ends = np.cumsum(np.where(sizes < 0, BATCH_BYTES // 64, sizes))
+        count = max(1, int(np.searchsorted(ends, BATCH_BYTES, side="right")))
+        yield (first, first + count), listing.column(NAME)[first : first + count].to_pylist(), sizes[:count].tolist()
+        first += count
 
 
 def is_url(name: bytes) -> bool:

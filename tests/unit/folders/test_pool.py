@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from akrunner.packing import helping, pool
-from akrunner.packing.pool import Pool
+from akrunner.folders import helping, pool
+from akrunner.folders.pool import Pool
 
 _BATCHES, _FILES, _THREADS = 6, 100, 4
 

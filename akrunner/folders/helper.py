@@ -21,8 +21,8 @@ import numpy as np
 from akrunner import leftovers
 from akrunner.arrays import Octets
 from akrunner.codec import crc32c
-from akrunner.packing import helping
-from akrunner.packing.helping import FOUND, LATE, MESSAGE, SLOW
+from akrunner.folders import helping
+from akrunner.folders.helping import FOUND, LATE, MESSAGE, SLOW
 from akrunner.wire import ready
 
 #: how many pieces the memory has: one is written to a shard, one may be waited for, the others are being read or asked for
@@ -78,7 +78,7 @@ class Helper:
     def __init__(self, base: int | None, room: int, most: int, tried: int, slow: float, late: float) -> None:
         page = mmap.PAGESIZE
         self._size = -(-(FOUND + room + 1) // page) * page
-        fd = os.memfd_create("akrunner-pack")
+        fd = os.memfd_create("akrunner-files")
         try:
             os.ftruncate(fd, self._size * PIECES)
             self._view = memoryview(mmap.mmap(fd, self._size * PIECES))

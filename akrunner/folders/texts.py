@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,8 @@ from akrunner.foreign import ours, redacted
 from akrunner.io.lines import count as count_bytes
 from akrunner.io.table import TableSource
 
+#: endings of the names of text files
+ENDINGS = (".txt", ".text", ".txt.gz", ".txt.bz2")
 _CHUNK = 4 << 20
 #: most bytes of a line
 _MOST_BYTES = 1 << 30
@@ -35,7 +38,7 @@ def lines_of(path: str, column: str) -> TableSource:
     """Return the lines of a text file, without line ends, as a table; gzip and bzip2 files are unpacked."""
     schema = pa.schema([pa.field(column, pa.string())])
     return TableSource(
-        schema, lambda: (pa.record_batch([lines], schema=schema) for lines in _lines(path)), redacted(path), replayable=True
+        schema, lambda: (pa.record_batch([lines], schema=schema) for lines in lines_in(path)), redacted(path), replayable=True
     )
 
 
@@ -45,7 +48,7 @@ def side_by_side(paths: Sequence[str], columns: Sequence[str]) -> TableSource:
     if len(set(counts)) > 1:
         for path in paths:
             # the counts of a file in another encoding are meaningless: reading its lines raises the error that says so
-            for _ in _lines(path):
+            for _ in lines_in(path):
                 pass
         shown = ", ".join(f"{redacted(path)} {count:,}" for path, count in zip(paths, counts))
         raise SourceError(
@@ -55,7 +58,7 @@ def side_by_side(paths: Sequence[str], columns: Sequence[str]) -> TableSource:
     schema = pa.schema([pa.field(column, pa.string()) for column in columns])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        streams = [_Cut(_lines(path)) for path in paths]
+        streams = [_Cut(lines_in(path)) for path in paths]
         while True:
             parts = [stream.take(_ROWS) for stream in streams]
             if not len(parts[0]):
@@ -67,18 +70,21 @@ def side_by_side(paths: Sequence[str], columns: Sequence[str]) -> TableSource:
     return TableSource(schema, batches, " and ".join(redacted(path) for path in paths), replayable=True)
 
 
-def columns_for(paths: Sequence[str]) -> list[str]:
-    """Return a column name for each file: the file's name without endings. Raises: SourceError: two are the same."""
+def columns_for(paths: Sequence[str], instead: str = "name their columns: columns='text,label' (--columns)") -> list[str]:
+    """Return a column name for each file: the file's name without endings.
+
+    Args: instead: what to do about two files of one name.
+    Raises: SourceError: two are the same.
+    """
     names = []
     for path in paths:
         stem = os.path.basename(path)
         for ending in (".gz", ".bz2", ".txt", ".text"):
             stem = stem.removesuffix(ending)
         names.append(stem or "text")
-    if len(set(names)) < len(names):
-        raise SourceError(
-            f"source: two of the files are called {names[0]!r}; name their columns: columns='text,label' (--columns)"
-        )
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise SourceError(f"source: two of the files are called {twice!r}; {instead}")
     return names
 
 
@@ -115,10 +121,12 @@ def other_ends(paths: Sequence[str]) -> list[str]:
 
 
 def _opened(path: str) -> Any:
+    if "://" in path:
+        return fsspec.open(path, "rb", compression="infer")
     return pa.input_stream(path, compression="detect")
 
 
-def _lines(path: str) -> Iterator[pa.StringArray]:
+def lines_in(path: str) -> Iterator[pa.StringArray]:
     """Read a file as arrays of lines. Raises: SourceError: the file cannot be read or is not UTF-8, or a line is too long."""
     row, rest = 0, b""
     with ours(SourceError, f"source: cannot read {path}"), _opened(path) as stream:
@@ -132,17 +140,23 @@ def _lines(path: str) -> Iterator[pa.StringArray]:
             if not chunk and not text:
                 return
             if whole:
-                lines = _cut(text[:whole], path, row)
+                lines = cut(text[:whole], path, row)
                 row += len(lines)
                 yield lines
             rest = text[whole:]
             if len(rest) > _MOST_BYTES:
-                raise SourceError(f"source: {path}: line {row + 1} is longer than {_MOST_BYTES >> 20} MiB; is it a text file?")
+                raise SourceError(
+                    f"source: {redacted(path)}: line {row + 1} is longer than {_MOST_BYTES >> 20} MiB; is it a text file?"
+                )
             if not chunk:
                 return
 
 
-def _cut(text: bytes, path: str, row: int) -> pa.StringArray:
+def cut(text: bytes, path: str, row: int) -> pa.StringArray:
+    """Return the lines of a text. Args: text: not empty; path, row: the file, and how many of its lines came before, for errors.
+
+    Raises: SourceError: a line is not UTF-8.
+    """
     flat = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(flat == 10)
     if not len(ends) or ends[-1] != len(flat) - 1:
@@ -156,8 +170,18 @@ def _cut(text: bytes, path: str, row: int) -> pa.StringArray:
     except pa.ArrowInvalid:
         bad = next(i for i, line in enumerate(lines.to_pylist()) if not _is_text(line))
         raise SourceError(
-            f"source: {path}: line {row + bad + 1} is no UTF-8 text{other_text(text) if not row else ''}"
+            f"source: {redacted(path)}: line {row + bad + 1} is no UTF-8 text{other_text(text) if not row else ''}"
         ) from None
+
+
+def unmarked(data: bytes) -> tuple[bytes, str]:
+    """Return (the bytes of a text file without a byte order mark, why they are no text or "")."""
+    text = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        text.decode()
+    except UnicodeDecodeError as e:
+        return b"", f"it is no UTF-8 text (byte {e.start}){other_text(text)}"
+    return text, ""
 
 
 def other_text(data: bytes) -> str:

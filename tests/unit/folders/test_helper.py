@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from akrunner.codec import crc32c
-from akrunner.packing import helper
-from akrunner.packing.helper import Helper
-from akrunner.packing.helping import FOUND, LATE, MESSAGE, READ, SLOW, Reader
+from akrunner.folders import helper
+from akrunner.folders.helper import Helper
+from akrunner.folders.helping import FOUND, LATE, MESSAGE, READ, SLOW, Reader
 
 
 class Process:

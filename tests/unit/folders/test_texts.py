@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from akrunner.errors import SourceError
-from akrunner.packing import texts
+from akrunner.folders import texts
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,8 @@ def test_lines_side_by_side_come_in_pieces_of_one_length(tmp_path: Path) -> None
     assert texts.columns_for(["x/a.txt", "b.txt.gz"]) == ["a", "b"]
     with pytest.raises(SourceError, match="--columns"):
         texts.columns_for(["x/a.txt", "y/a.txt"])
+    with pytest.raises(SourceError, match="two of the files are called 'b'; rename one"):
+        texts.columns_for(["a.txt", "b.txt", "x/b.txt.gz"], "rename one")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "latin-1"])

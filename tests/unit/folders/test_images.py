@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from akrunner.packing import images, pictures
+from akrunner.folders import images
+from akrunner.packing import pictures
 
 
 def made(form: str, size: Any = (37, 51), mode: str = "RGB", **options: Any) -> bytes:
