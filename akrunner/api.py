@@ -11,6 +11,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError, WriteError
 from akrunner.foreign import ours, underway
+from akrunner.io.bad_rows import kept
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.sinks import FirstBatchSink, MemorySink
 from akrunner.model import Model, check_target, new_folder, remove_checkpoints
@@ -19,7 +20,7 @@ from akrunner.prepare.job import Prepared, prepare
 from akrunner.prepare.layouts import layout_of
 from akrunner.running.engines import check_observer
 from akrunner.running.inputs import arriving_source, table_of
-from akrunner.running.outputs import run_into
+from akrunner.running.outputs import keeping, run_into
 from akrunner.running.result import Result
 from akrunner.stream_job import StreamJob
 from akrunner.tables.opening import OutputSink, sink_to
@@ -56,20 +57,21 @@ def run_train(
     folder = new_folder()
     try:
         job = dataclasses.replace(prepared.job, model_dir=folder)
-        result = _run(Prepared(job, prepared.table), engine, observer, None, None, False)
-        model_dir = os.path.join(folder, "model")
-        if all(task.only_asked for task in result.tasks) and not (os.path.isdir(model_dir) and os.listdir(model_dir)):
-            leftovers.drop(folder)
-            return result
-        checkpoint = os.path.join(folder, "checkpoint") if given.save_latest_checkpoint else None
-        model = Model(model_dir, checkpoint, temporary=folder)
+        with kept(prepared.table.bad):
+            result = _run(Prepared(job, prepared.table), engine, observer, None, None, False)
+            model_dir = os.path.join(folder, "model")
+            if all(task.only_asked for task in result.tasks) and not (os.path.isdir(model_dir) and os.listdir(model_dir)):
+                leftovers.drop(folder)
+                return result
+            checkpoint = os.path.join(folder, "checkpoint") if given.save_latest_checkpoint else None
+            model = Model(model_dir, checkpoint, temporary=folder)
+            saved = None
+            if model_out is not None:
+                with underway(WriteError, "model_out"):
+                    saved = model.save(model_out, given.overwrite)
     except BaseException:
         leftovers.drop(folder)
         raise
-    saved = None
-    if model_out is not None:
-        with underway(WriteError, "model_out"):
-            saved = model.save(model_out, given.overwrite)
     return dataclasses.replace(result, model=model, output=saved)
 
 
@@ -79,10 +81,11 @@ def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> Str
     given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))
     prepared = prepare("stream", given)
     schema = prepared.job.output_schema
+    table = prepared.table
     return StreamJob(
-        lambda sink, cancel: engine.run(prepared.job, prepared.table, sink, observer, cancel),
+        lambda sink, cancel: keeping(table.bad, lambda: engine.run(prepared.job, table, sink, observer, cancel)),
         schema.arrow if schema else None,
-        prepared.table.arriving,
+        table.arriving,
     )
 
 
@@ -110,7 +113,7 @@ def _run(
     job, schema = prepared.job, prepared.job.output_schema
     if output is None or (schema is None and not job.output_inferred):
         memory = MemorySink(schema.arrow if schema is not None else None)
-        outcome = engine.run(job, prepared.table, memory, observer)
+        outcome = keeping(prepared.table.bad, lambda: engine.run(job, prepared.table, memory, observer))
         return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
     path = os.fspath(output)
     sink: OutputSink | FirstBatchSink
@@ -121,5 +124,6 @@ def _run(
         sink = FirstBatchSink(
             path, lambda columns: sink_to(path, columns, codec.write_examples, output_format, overwrite, layout)
         )
-    outcome = run_into(sink, lambda: engine.run(job, prepared.table, sink, observer))
+    with kept(prepared.table.bad):
+        outcome = run_into(sink, lambda: keeping(prepared.table.bad, lambda: engine.run(job, prepared.table, sink, observer)))
     return Result(None, None if outcome.only_asked else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)

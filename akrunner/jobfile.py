@@ -66,6 +66,8 @@ _NAMED = 5
 #: options for interpreters, which may be names instead of paths: `python_env` takes a name of akrunner's (tf1.15) or of a
 #: program on PATH, `flink_worker_python` the name of a program on the TaskManagers' PATH
 _PYTHON, _FAR_PYTHON = "python_env", "flink_worker_python"
+#: the option that takes a directory, or a word
+_BAD_ROWS = "bad_rows"
 _ENVIRONMENT = re.compile(r"tf[0-9][0-9.]*")
 #: bytes of the longest job file
 _LONGEST = 1 << 20
@@ -502,7 +504,10 @@ def _whole(option: Option, value: Any, folder: str) -> Any:
 
 
 def _is_called(option: str, value: str, path: str) -> bool:
-    """Whether a word without a slash is the name of an interpreter, and no path. Args: path: the path it would be."""
+    """Whether a word without a slash is the name of an interpreter, or says what to do, and is no path. Args: path: the path it
+    would be."""
+    if option == _BAD_ROWS:
+        return value in ("fail", "skip")
     if option == _FAR_PYTHON:
         # the name is looked up on the PATH of another machine
         return True

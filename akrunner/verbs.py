@@ -41,6 +41,8 @@ def run(
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     input_csv: CsvLike | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     data_format: Literal["examples", "columns"] = "examples",
     output_tables: SequenceNotStr[str] = (),
     output_schema: SchemaLike | None = None,
@@ -127,6 +129,10 @@ def run(
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_tables: tables the script may write, by `TableWriter`: what it writes replaces what was there when the job has
@@ -213,6 +219,8 @@ def run(
             input_schema=input_schema,
             input_format=input_format,
             input_csv=input_csv,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             data_format=data_format,
             output_tables=output_tables,
             output_schema=output_schema,
@@ -283,6 +291,8 @@ def train(
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     input_csv: CsvLike | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     data_format: Literal["examples", "columns"] = "examples",
     output_schema: SchemaLike | None = None,
     overwrite: bool = False,
@@ -358,6 +368,10 @@ def train(
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
             times faster, for scripts that read them by `task_config.dataset()` or `task_config.batches()`.
         output_schema: columns the script writes, "id bigint, p double"; or {"id": "int64", "p": float}, `frame.dtypes`, a pyarrow
@@ -426,6 +440,8 @@ def train(
             input_schema=input_schema,
             input_format=input_format,
             input_csv=input_csv,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             data_format=data_format,
             output_schema=output_schema,
             overwrite=overwrite,
@@ -481,6 +497,8 @@ def stream(
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     input_csv: CsvLike | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     follow: bool = False,
     flush_seconds: float = 0.02,
     data_format: Literal["examples", "columns"] = "examples",
@@ -549,6 +567,10 @@ def stream(
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -606,6 +628,8 @@ def stream(
             input_schema=input_schema,
             input_format=input_format,
             input_csv=input_csv,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             flush_seconds=flush_seconds,
             data_format=data_format,
             output_schema=output_schema,
@@ -666,6 +690,8 @@ def plan(
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     input_csv: CsvLike | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     follow: bool = False,
     flush_seconds: float = 0.02,
     data_format: Literal["examples", "columns"] = "examples",
@@ -760,6 +786,10 @@ def plan(
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -847,6 +877,8 @@ def plan(
             input_schema=input_schema,
             input_format=input_format,
             input_csv=input_csv,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             flush_seconds=flush_seconds,
             data_format=data_format,
             output_tables=output_tables,

@@ -111,10 +111,11 @@ def seen() -> int | None:
 def check() -> None:
     """Raise Interrupted or Terminated if a signal has come that was not handled.
 
-    The exception that the signal raised may have been swallowed, as an exception in a destructor is.
+    The exception that the signal raised may have been swallowed, as an exception in a destructor is. Within `instead`, the first
+    signal was handled.
     """
     global _waiting
-    if _seen is not None and not _decided:
+    if _seen is not None and not _decided and not _softly:
         # a signal that waits for an import must not be raised once more, while the command already ends because of it
         _waiting = None
         raise Interrupted if _seen == signal.SIGINT else Terminated

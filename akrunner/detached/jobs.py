@@ -118,6 +118,11 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
     if not (isinstance(names, (list, tuple)) and names and all(isinstance(name, (str, os.PathLike)) for name in names)):
         raise ConfigError("a detached job reads files: give paths or URLs, not a table of this process")
     check_reachable([*names, options.get("output")])
+    if options.get("bad_rows", "fail") not in ("fail", "skip"):
+        raise ConfigError(
+            "bad_rows (--bad-rows): a detached job cannot write to a directory of this machine; give skip or fail, or run the job "
+            "attached"
+        )
     verb = "run" if mode == "batch" else mode
     said = {**options, "source": source, "engine": engine}
     wrong = misfit(options, verb, [one.name for one in of_verb(verb)]) or meaningless(verb, said, said)

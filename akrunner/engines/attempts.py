@@ -12,10 +12,11 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from akrunner.cluster.failure import FailurePolicy
 from akrunner.engines import record, report
-from akrunner.engines.base import JoiningSink, Launcher, Observer, Outcome, RestartSink, RowSink, RowSource
+from akrunner.engines.base import JoiningSink, Launcher, Observer, Outcome, RestartSink, RowSink, RowSource, bad_rows_of
 from akrunner.engines.inputs.wording import verdict
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.patience import Patience
@@ -70,7 +71,7 @@ class _Attempts:
         run = self._run
         with self._saving():
             run.work.create(run.job)
-            outcome = self._until_one_succeeds()
+            outcome = _with_bad_rows(self._until_one_succeeds(), run.source)
             if run.tables is not None:
                 _commit(run.tables, run.sink, outcome)
                 outcome.stats.tables.update(run.tables.told())
@@ -144,6 +145,16 @@ class _Attempts:
     def _save(self, kept: str, error: BaseException) -> None:
         told = self._supervisor.inputs() if self._supervisor is not None else {}
         self._run.work.save_end(kept, record.failed(error, self._run.warnings, told))
+
+
+def _with_bad_rows(outcome: Outcome, source: RowSource) -> Outcome:
+    """Return the outcome with the numbers of the source's bad rows."""
+    bad = bad_rows_of(source)
+    if bad is None:
+        return outcome
+    stats = outcome.stats
+    warnings = [*stats.warnings, *bad.summary()]
+    return replace(outcome, stats=replace(stats, bad_rows=bad.count, bad_rows_file=bad.file, warnings=warnings))
 
 
 def _commit(tables: JobTables, sink: RowSink | None, outcome: Outcome) -> None:

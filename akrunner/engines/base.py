@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from akrunner.io.bad_rows import BadRows
 from akrunner.spec import Capabilities, JobSpec, TaskSpec
 from akrunner.tables.store import TableOutput, TableStore
 
@@ -42,6 +43,23 @@ class StoppableSource(RowSource, Protocol):
     def stop(self) -> None:
         """Make the other thread's read end early, with an error. The caller calls this again until that read has ended."""
         ...
+
+
+@runtime_checkable
+class SiftedSource(RowSource, Protocol):
+    """A source that may have bad rows, which do not fail the job.
+
+    Attributes:
+        bad: what counts them; None: a bad row is an error.
+    """
+
+    @property
+    def bad(self) -> BadRows | None: ...
+
+
+def bad_rows_of(source: RowSource) -> BadRows | None:
+    """Return what counts a source's bad rows; None if they are errors, or if it can have none."""
+    return source.bad if isinstance(source, SiftedSource) else None
 
 
 @runtime_checkable
@@ -228,6 +246,8 @@ class Stats:
             and puts it into words.
         input_verdict: those words: what each task waits for and what to change, "[task] ...", most important first. Empty
             if the input does not hold the job up, or if that is not known.
+        bad_rows: the rows of the input that could not be read (`bad_rows=`); they are not in `rows_in`.
+        bad_rows_file: the file that they were written to; None if there is none.
     """
 
     seconds: float
@@ -253,6 +273,8 @@ class Stats:
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
     inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     input_verdict: list[str] = field(default_factory=list)
+    bad_rows: int = 0
+    bad_rows_file: str | None = None
 
     @property
     def report_table(self) -> pa.Table:

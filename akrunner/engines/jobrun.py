@@ -6,7 +6,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from akrunner.engines.base import Observer, RowSink, RowSource
+from akrunner.engines.base import Observer, RowSink, RowSource, bad_rows_of
 from akrunner.engines.patience import Patience
 from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
@@ -40,6 +40,12 @@ class JobRun:
     tables: JobTables | None = None
     warnings: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+
+    def hear(self) -> None:
+        """Add warnings about bad rows of the source that have been found since."""
+        bad = bad_rows_of(self.source)
+        if bad is not None:
+            self.warnings.extend(bad.news())
 
     @property
     def disks(self) -> dict[str, str]:

@@ -156,6 +156,7 @@ class Supervisor:
 
     def _tick(self) -> None:
         cpu = self._group.sample()
+        self._run.hear()
         self._onlooker.tell(self._progress)
         told = self._run.guard.check()
         if told is not None:
@@ -223,6 +224,7 @@ class Supervisor:
             self._group.end(machine.closing(self._state))
         finally:
             self._receiver.close()
+            self._run.hear()
 
     def _progress(self) -> Progress:
         tasks = self._state.tasks

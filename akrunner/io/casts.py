@@ -74,6 +74,8 @@ def kept(given: pa.Array, cast: pa.Array) -> pa.Array:
     row = None
     if pa.types.is_signed_integer(cast.type) and is_text(given.type):
         row = exact.first_wrapped(decoded(given), cast)
+    elif pa.types.is_boolean(cast.type) and (pa.types.is_integer(given.type) or pa.types.is_floating(given.type)):
+        row = pc.index(pc.is_in(given, pa.array([0, 1, None], given.type)), pa.scalar(False)).as_py()
     elif pa.types.is_timestamp(given.type) and pa.types.is_time(cast.type):
         row = pc.index(given.is_valid(), pa.scalar(True)).as_py()
     elif pa.types.is_temporal(given.type) and pa.types.is_temporal(cast.type):

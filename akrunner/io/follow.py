@@ -12,15 +12,18 @@ import pyarrow as pa
 from akrunner.errors import SourceError
 from akrunner.foreign import ours
 from akrunner.io import parse
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.formats.lines import Lines
+from akrunner.io.readers import no_bad_rows
 from akrunner.io.table import TableSource
+from akrunner.io.tolerant import tolerant
 from akrunner.schema import Schema
 
 _BLOCK = 1 << 20
 _POLL_SECONDS = 0.02
 
 
-def open_text(fd: int, form: Lines, schema: Schema | None, follow: bool, name: str) -> TableSource:
+def open_text(fd: int, form: Lines, schema: Schema | None, follow: bool, name: str, bad: BadRows | None = None) -> TableSource:
     """Open the lines of a file descriptor as a table.
 
     Args:
@@ -29,25 +32,37 @@ def open_text(fd: int, form: Lines, schema: Schema | None, follow: bool, name: s
         schema: the columns and their types; None: they are guessed from the first lines, for which the call waits.
         follow: whether to wait at the end for more lines, for ever; False: the table ends there.
         name: the path of the file, or a name for errors.
+        bad: takes bad rows; None: they are errors.
     Raises:
-        SourceError: the first lines do not parse.
+        SourceError: the first lines do not parse, or `bad` is given and lines of this format cannot be bad.
     """
+    if bad is not None and not form.tolerant:
+        raise no_bad_rows(name)
     read = _growing(fd, name) if follow else lambda size: os.read(fd, _BLOCK)
     with ours(SourceError, f"source: cannot read {name} as {form.name}"):
-        form, pieces, notes = form.text(read, name, growing=True, wait=schema is None)
+        form, pieces, notes = form.text(read, name, growing=True, wait=schema is None, bad=bad)
     asked = pa.schema([(field.name, field.type) for field in schema]) if schema is not None else None
-    parser = form.parser(pieces, asked)
+    parser = tolerant(form.parser(pieces, asked), pieces, bad, schema.arrow if schema is not None else None)
     if schema is not None:
-        return TableSource(schema.arrow, lambda: _as_asked(parse.batches(pieces, parser), schema.arrow), name)
+        return TableSource(
+            schema.arrow, lambda: _judged(_as_asked(parse.batches(pieces, parser), schema.arrow), bad), name, bad=bad
+        )
     with ours(SourceError, f"source: cannot read {name} as {form.name}"):
         guessed, batches = parse.opened(pieces, parser)
-    return TableSource(guessed, lambda: batches, name, notes=tuple(notes))
+    return TableSource(guessed, lambda: _judged(batches, bad), name, bad=bad, notes=tuple(notes))
 
 
 def _as_asked(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the batches in the schema that was asked for, with its columns' NOT NULL."""
     for batch in batches:
         yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def _judged(batches: Iterator[pa.RecordBatch], bad: BadRows | None) -> Iterator[pa.RecordBatch]:
+    """Yield the batches; judge at their end whether too many rows were bad."""
+    yield from batches
+    if bad is not None:
+        bad.end()
 
 
 def _growing(fd: int, path: str) -> Callable[[int], bytes]:

@@ -75,6 +75,39 @@ def csv_row_ends(text: bytes) -> tuple[Positions, int | None]:
     return ends + 1, opened
 
 
+def recovered(text: bytes, last: bool) -> tuple[Positions, list[int], int | None]:
+    """Return what `csv_row_ends` returns, also for a text in which quotes are not closed: a row with such a quote ends with the
+    line of the quote, and the next line begins a row.
+
+    Args:
+        text: begins where a row begins.
+        last: whether no more text comes behind it, which could close a quote.
+    Returns:
+        ([rows] the positions behind the ends of rows, the positions at which rows with such a quote begin, the position of the
+        quote that opens a cell which text behind this one may close; None if there is none).
+    """
+    found: list[Positions] = []
+    loose: list[int] = []
+    at = 0
+    while True:
+        try:
+            ends, opened = csv_row_ends(text[at:])
+        except LooseQuote as e:
+            position = at + e.position
+        else:
+            if opened is None or not last:
+                found.append(ends + at)
+                return np.concatenate(found), loose, None if opened is None else at + opened
+            position = at + opened
+        before, _ = csv_row_ends(text[at:position])
+        found.append(before + at)
+        loose.append(int(before[-1]) + at if before.size else at)
+        at = text.find(b"\n", position) + 1 or len(text)
+        found.append(np.array([at], np.int64))
+        if at == len(text):
+            return np.concatenate(found), loose, None
+
+
 def _quoted_cells(text: bytes) -> Iterator[tuple[int, int]]:
     """Yield (position of the opening quote, position behind the closing one) of every quoted cell. The second is beyond the
     text if the cell is not closed."""

@@ -9,15 +9,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
 from akrunner.errors import SourceError
-from akrunner.io import exact, zones
+from akrunner.io import exact, suspects, zones
 from akrunner.io.csv_options import COMMA, CsvOptions, word_of
-from akrunner.io.lines import LooseQuote, Positions, count, csv_row_ends, depth, line_ends, long_lines
+from akrunner.io.lines import LooseQuote, Positions, count, csv_row_ends, depth, line_ends, long_lines, recovered
 from akrunner.io.text import Piece, Pieces
 from akrunner.schema import repeated, to_floats
 from akrunner.wire.near import nearest
@@ -32,6 +33,8 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?")
 #: cells that mean, in a column of numbers, that there is no value
 _NO_VALUES = frozenset({"", "nan", "null"})
+#: where a row is, in the errors of a parser that parses rows apart
+HERE = "this row"
 #: the exceptions that pyarrow raises for text that it cannot read
 UNREADABLE = (pa.ArrowException, KeyError, UnicodeDecodeError)
 
@@ -45,6 +48,7 @@ class Parser(Protocol):
         names: the names of all its columns, where Arrow's errors number the columns (CSV); else None.
         schema: the schema of the batches; None until the parser has parsed a row, unless it is known from the start.
         asked: the columns whose types the user gave.
+        apart: whether the errors of `rows` say `HERE` where the row is, because the caller knows its line.
     """
 
     form: str
@@ -52,6 +56,7 @@ class Parser(Protocol):
     asked: list[str]
     names: list[str] | None
     schema: pa.Schema | None
+    apart: bool
 
     def parse(self, piece: Piece) -> pa.RecordBatch:
         """Parse a piece.
@@ -59,6 +64,39 @@ class Parser(Protocol):
         Raises:
             SourceError: a row does not parse; the message names its line.
         """
+        ...
+
+    def headed(self, piece: Piece) -> Piece:
+        """Return the piece without the line that names the columns; the piece itself if that was read before, or if the format
+        has no such line.
+
+        Raises:
+            SourceError: the line cannot be read.
+        """
+        ...
+
+    def rows(self, piece: Piece) -> pa.RecordBatch:
+        """Parse whole rows, all of whose quotes are closed, without the line that names the columns. It sets the schema if that
+        is None, also if it raises.
+
+        Raises:
+            SourceError: a value is not what the text says, or does not fit the type of its column.
+            Exception: one of `UNREADABLE`: the text does not parse.
+        """
+        ...
+
+    def suspected(self, piece: Piece, starts: list[int], wanted: pa.Schema | None) -> suspects.Suspected | None:
+        """Guess which rows cannot be read, all rows at once; None if that cannot be guessed.
+
+        Args:
+            piece: as for `rows`.
+            starts: where the rows begin.
+            wanted: the columns that the user asked for.
+        """
+        ...
+
+    def seen(self, data: bytes) -> None:
+        """Note which columns a text has that `rows` has parsed, for formats in which any row may lack any column."""
         ...
 
     def whole(self, piece: Piece) -> pa.Table:
@@ -118,12 +156,12 @@ class CsvParser:
         self._only = list(only) if only is not None else None
         self._parameter = "input_schema" if asked is not None else "columns"
         self.names = names
+        self.apart = False
         self._rows = 0
 
     def parse(self, piece: Piece) -> pa.RecordBatch:
-        if self.names is None:
-            piece = self._headed(piece)
-        if not piece.data or (not piece.data.strip(b"\r\n") and len(self.names or ()) != 1):
+        piece = self.headed(piece)
+        if self._is_blank(piece):
             return pa.RecordBatch.from_pylist([], self.schema or pa.schema([]))
         try:
             table = self.whole(piece)
@@ -135,6 +173,45 @@ class CsvParser:
             fewer = self._whole_cells(piece, table.num_rows)
         if fewer is not piece:
             return self.parse(fewer)
+        table = self._checked(piece, table)
+        self._rows += table.num_rows
+        return _batch(table)
+
+    def rows(self, piece: Piece) -> pa.RecordBatch:
+        if self._is_blank(piece):
+            return pa.RecordBatch.from_pylist([], self.schema or pa.schema([]))
+        return _batch(self._checked(piece, self.whole(piece)))
+
+    def suspected(self, piece: Piece, starts: list[int], wanted: pa.Schema | None) -> suspects.Suspected | None:
+        types = self.schema or self._types
+        if not starts or self.names is None:
+            return None
+        found = suspects.of_cells(piece.data, starts, len(self.names))
+        rest = np.flatnonzero(~found)
+        behind = [*starts[1:], len(piece.data)]
+        text = b"".join(piece.data[starts[row] : behind[row]] for row in rest)
+        try:
+            texts = pa.schema([(name, pa.string()) for name in self.names])
+            words = self._read(Piece(text, piece.line, False, piece.newline), texts, self._only)
+        except UNREADABLE:
+            return None
+        if words.num_rows != rest.size:
+            # blank lines are no rows
+            return None
+        kept = {field.name: field for field in wanted or ()}
+        asked = pa.schema([kept.get(field.name, field).with_type(field.type) for field in types])
+        found[rest] = suspects.of_values(words, asked, self._conversion(types, self._only).null_values, self._csv.decimal)
+        return found
+
+    def seen(self, data: bytes) -> None:
+        pass
+
+    def _is_blank(self, piece: Piece) -> bool:
+        # in a table of one column an empty line is an empty cell
+        return not piece.data or (not piece.data.strip(b"\r\n") and len(self.names or ()) != 1)
+
+    def _checked(self, piece: Piece, table: pa.Table) -> pa.Table:
+        """Check that no value of the parsed rows is another one than in the text, and settle the types if they are open."""
         if self.schema is None:
             table = self._guessed(piece, table)
         else:
@@ -143,8 +220,7 @@ class CsvParser:
             for name in exact.suspicious(table):
                 exact.check(self._at(piece), name, table[name], self._words(piece, name), name not in self.asked)
         self._check_wrapped(piece, table)
-        self._rows += table.num_rows
-        return _batch(table)
+        return table
 
     def whole(self, piece: Piece) -> pa.Table:
         return self._read(piece, self.schema or self._types, self._only)
@@ -194,9 +270,11 @@ class CsvParser:
             options.false_values = [word for word in options.false_values if word != "0"]
         return options
 
-    def _headed(self, piece: Piece) -> Piece:
+    def headed(self, piece: Piece) -> Piece:
         """Take the names of the columns from the first line that is not blank, and return the text behind that line. If no line
         has names, return the piece."""
+        if self.names is not None:
+            return piece
         data = piece.data
         start = len(data) - len(data.lstrip(b"\r\n"))
         end = data.find(piece.newline, start) + 1 or len(data)
@@ -212,10 +290,15 @@ class CsvParser:
         if not names:
             return piece
         if self._csv.header is not True:
-            self._check_names(self._given_names(len(names), piece.line_of(start)))
+            if self.apart and not isinstance(self._csv.header, bool):
+                # the first row may be a bad one
+                names = list(self._csv.header)
+            else:
+                names = self._given_names(len(names), piece.line_of(start))
+            self._check_names(names)
             return piece
         self._check_names(names)
-        return Piece(data[end:], piece.line_of(end), piece.last, piece.newline)
+        return piece.cut(end)
 
     def _check_names(self, names: list[str]) -> None:
         twice = repeated(names)
@@ -326,6 +409,8 @@ class CsvParser:
 
     def _at(self, piece: Piece) -> Callable[[int], str]:
         def at(row: int) -> str:
+            if self.apart:
+                return HERE
             ends = self._ends(piece).tolist()
             starts = [0, *ends]
             if len(self.names or ()) > 1:
@@ -335,8 +420,10 @@ class CsvParser:
         return at
 
     def _ends(self, piece: Piece) -> Positions:
+        if self.apart:
+            return recovered(newlined(piece), piece.last)[0]
         try:
-            return csv_row_ends(_newlined(piece))[0]
+            return csv_row_ends(newlined(piece))[0]
         except LooseQuote as e:
             self._pieces.not_closed(piece, e.position)
 
@@ -348,7 +435,7 @@ class CsvParser:
         Raises:
             SourceError: a quote is not closed.
         """
-        data = _newlined(piece)
+        data = newlined(piece)
         if b'"' not in data:
             return piece
         try:
@@ -406,6 +493,7 @@ class JsonParser:
         self._only = list(only) if only is not None else None
         self.unseen = Unseen(asked.names if asked is not None else [])
         self.asked: list[str] = asked.names if asked is not None else []
+        self.apart = False
         self._rows = 0
 
     def parse(self, piece: Piece) -> pa.RecordBatch:
@@ -416,7 +504,26 @@ class JsonParser:
             raise _located(self, piece, self._ends(piece), e) from None
         if table.num_rows and not table.num_columns:
             raise SourceError(f"source: cannot read {self.name} as jsonl: line {piece.line}: an object without a column: {{}}")
-        self.unseen.look(piece.data)
+        self.seen(piece.data)
+        table = self._checked(piece, table)
+        self._rows += table.num_rows
+        return _batch(table)
+
+    def rows(self, piece: Piece) -> pa.RecordBatch:
+        check_depth(piece, self.name)
+        return _batch(self._checked(piece, self.whole(piece)))
+
+    def headed(self, piece: Piece) -> Piece:
+        return piece
+
+    def suspected(self, piece: Piece, starts: list[int], wanted: pa.Schema | None) -> suspects.Suspected | None:
+        return suspects.of_objects(piece.data, starts, self.schema or wanted or pa.schema([])) if starts else None
+
+    def seen(self, data: bytes) -> None:
+        self.unseen.look(data)
+
+    def _checked(self, piece: Piece, table: pa.Table) -> pa.Table:
+        """Check that no value of the parsed rows is another one than in the text, and settle the types if they are open."""
         if self.schema is None:
             _check_types(table.schema, self.name)
         first, types = self.schema is None, {field.name: field.type for field in table.schema}
@@ -430,8 +537,7 @@ class JsonParser:
         if first and table.num_rows:
             self.schema = pa.schema(list(types.items()))
             table = table if self.schema == table.schema else self.whole(piece)
-        self._rows += table.num_rows
-        return _batch(table)
+        return table
 
     def whole(self, piece: Piece) -> pa.Table:
         data = piece.data
@@ -508,7 +614,7 @@ class JsonParser:
         raise error
 
     def _at(self, row: int) -> str:
-        return f"row {self._rows + row} of {self.name}"
+        return HERE if self.apart else f"row {self._rows + row} of {self.name}"
 
 
 def _widened(data_type: pa.DataType) -> pa.DataType:
@@ -670,6 +776,6 @@ def _batch(table: pa.Table) -> pa.RecordBatch:
     return table.combine_chunks().to_batches()[0]
 
 
-def _newlined(piece: Piece) -> bytes:
+def newlined(piece: Piece) -> bytes:
     """Return the text of a piece with \\n at the end of every line."""
     return piece.data if piece.newline == b"\n" else piece.data.replace(piece.newline, b"\n")

@@ -17,6 +17,7 @@ import pyarrow as pa
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, parse, partitions
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import as_in_first
 from akrunner.io.formats.base import Opened, Reading
 from akrunner.io.paths import Files
@@ -24,7 +25,9 @@ from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.schema import Schema
 
 
-def open_files(files: Files, wanted: Schema | None, shown: str, columns: Sequence[str] | None = None) -> TableSource:
+def open_files(
+    files: Files, wanted: Schema | None, shown: str, columns: Sequence[str] | None = None, bad: BadRows | None = None
+) -> TableSource:
     """Open files of one format as one table: the rows of all files, one file after another.
 
     Args:
@@ -32,15 +35,20 @@ def open_files(files: Files, wanted: Schema | None, shown: str, columns: Sequenc
         wanted: the columns to take, and their types where the format leaves these to be guessed.
         shown: the table's name in errors.
         columns: the columns to take, of any type, if `wanted` is None; None: all columns.
+        bad: takes bad rows; None: they are errors.
     Raises:
-        SourceError: the first file cannot be read, or lacks a column.
+        SourceError: the first file cannot be read, or lacks a column; or files of this format have no bad rows.
     """
-    reader = _Reader(files, wanted, columns)
+    if bad is not None and not formats.named(files.format).tolerant:
+        raise no_bad_rows(shown)
+    reader = _Reader(files, wanted, columns, bad)
     schema, first = reader.begin()
     told = reader.reading.told
     files = replace(files, csv=told.csv or files.csv)
 
     def again() -> Iterator[pa.RecordBatch]:
+        if bad is not None:
+            bad.restart()
         return reader.every(schema, reader.open(files.paths[0], None if reader.leads == files.paths[0] else schema)[1])
 
     def each(like: pa.Schema | None, of: str) -> list[tuple[str, TableSource]]:
@@ -49,28 +57,34 @@ def open_files(files: Files, wanted: Schema | None, shown: str, columns: Sequenc
             for path in files.paths
         ]
 
-    return TableSource(
-        schema,
-        opened_once(reader.every(schema, first), again),
-        shown,
-        True,
-        files=files,
-        read_from=files,
-        each=each,
-        notes=tuple(told.notes),
+    opened = opened_once(reader.every(schema, first), again)
+    notes = tuple(told.notes)
+    if bad is not None:
+        # the host counts the bad rows, so no other machine may read the files itself
+        return TableSource(schema, opened, shown, True, read_from=files, bad=bad, notes=notes)
+    return TableSource(schema, opened, shown, True, files=files, read_from=files, each=each, notes=notes)
+
+
+def no_bad_rows(name: str) -> SourceError:
+    """Return the error for a table whose rows cannot be bad."""
+    return SourceError(
+        f"bad_rows= (--bad-rows) is for CSV and JSON lines, and {name} is neither: leave it out; select= (--select) leaves out "
+        "rows by their values"
     )
 
 
 class _Reader:
     """Opens the files that make up one table."""
 
-    def __init__(self, files: Files, wanted: Schema | None, columns: Sequence[str] | None) -> None:
+    def __init__(self, files: Files, wanted: Schema | None, columns: Sequence[str] | None, bad: BadRows | None = None) -> None:
+        self.bad = bad
         self.files = files
         self.wanted = pa.schema([(field.name, field.type) for field in wanted]) if wanted is not None else None
         self.named = partitions.columns(files.paths, files.base)
         self.only = wanted.names if wanted is not None else list(columns) if columns is not None else None
         inside = [name for name in self.only if name not in self.named] if self.only is not None else None
-        self.reading = Reading(files, self._unnamed(self.wanted), inside)
+        fits = wanted.arrow if wanted is not None else None
+        self.reading = Reading(files, self._unnamed(self.wanted), inside, bad, fits)
         self._opener = formats.named(files.format).written_as(files.csv).opener(self.reading)
         #: the file whose columns are the table's columns
         self.leads = files.paths[0]
@@ -116,6 +130,8 @@ class _Reader:
         yield from first
         for path in self.files.paths[1:]:
             yield from self.batches(path, schema, self.leads)
+        if self.bad is not None:
+            self.bad.end()
 
     def alone(self, path: str, schema: pa.Schema, of: str) -> TableSource:
         """Return one file as a table, in the schema of another file."""

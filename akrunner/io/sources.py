@@ -15,6 +15,7 @@ import pyarrow as pa
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import connections, datasets, formats, frames, packed, parse, partitions, paths, readers, systems
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import asked
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.decimals import converted
@@ -42,6 +43,7 @@ def open_source(
     columns: Sequence[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
     flush_seconds: float | None = None,
+    bad: BadRows | None = None,
     decimals: str = "refuse",
 ) -> TableSource:
     """Open a table.
@@ -63,6 +65,7 @@ def open_source(
         columns: the only columns to take, in this order; with `select`, these are columns of the query's result. Without
             `select`, the other columns are not read if the format can leave them out. None: take all columns.
         defaults: for a column that is taken, the value that replaces its nulls.
+        bad: takes bad rows; None: they are errors. A table that is opened already has its own.
         decimals: what columns of decimals become, one of `akrunner.io.decimals.WAYS`.
     Raises:
         SourceError: the source does not exist, cannot be read, is not a table, or lacks a column.
@@ -82,8 +85,17 @@ def open_source(
         source, select = connections.queried(source, select, input_schema), None
     with ours(SourceError, "source: cannot read it as a table"):
         table = _open(
-            source, read_examples, input_schema, input_format, flush_seconds, columns if select is None else None, input_csv
+            source,
+            read_examples,
+            input_schema,
+            input_format,
+            flush_seconds,
+            columns if select is None else None,
+            input_csv,
+            bad,
         )
+    if bad is not None and table.bad is None:
+        raise readers.no_bad_rows(table.name)
     # what follows makes other tables, without what was found about this one
     found = table.notes
     if not table.schema.names and not isinstance(source, TableSource):
@@ -122,6 +134,7 @@ def _open(
     flush_seconds: float | None = None,
     columns: Sequence[str] | None = None,
     csv: CsvOptions | None = None,
+    bad: BadRows | None = None,
 ) -> TableSource:
     """Open a source without casting or selecting.
 
@@ -137,9 +150,9 @@ def _open(
         # also if the format is given: files that the pack's list does not name are not part of it
         pack = packed.find(source)
         if pack is not None and (form is None or formats.named(form).name == pack.files.format):
-            return _from_files(pack.files, read_examples, schema or pack.schema, columns, csv)
+            return _from_files(pack.files, read_examples, schema or pack.schema, columns, csv, bad)
         files = paths.expand(source, form, formats.csv.FORMAT.name if csv is not None else None)
-        return _from_files(files, read_examples, schema, columns, csv)
+        return _from_files(files, read_examples, schema, columns, csv, bad)
     if csv is not None:
         raise SourceError("input_csv= is for files; the source is " + type(source).__name__)
     _check_no_format(source, form)
@@ -213,7 +226,8 @@ def _from_files(
     read_examples: ExampleReader,
     schema: Schema | None,
     columns: Sequence[str] | None,
-    csv: CsvOptions | None,
+    csv: CsvOptions | None = None,
+    bad: BadRows | None = None,
 ) -> TableSource:
     if csv is not None:
         if not formats.named(files.format).delimited:
@@ -232,7 +246,7 @@ def _from_files(
         if schema is None:
             raise SourceError("source: TFRecord files do not say their columns; give input_schema= (--input-schema)")
         return TableSource(schema.arrow, lambda: _read_examples(files, read_examples, schema), shown, True, read_from=files)
-    return readers.open_files(files, schema, shown, columns)
+    return readers.open_files(files, schema, shown, columns, bad)
 
 
 def _narrowed(schema: Schema, columns: Sequence[str] | None) -> Schema:

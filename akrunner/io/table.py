@@ -13,6 +13,7 @@ from akrunner.errors import SourceError
 from akrunner.foreign import ours
 
 if TYPE_CHECKING:
+    from akrunner.io.bad_rows import BadRows
     from akrunner.io.paths import Files
     from akrunner.io.streams.arriving import Arriving
 
@@ -39,6 +40,7 @@ class TableSource:
         stop: ends a read that is running in another thread, as far as that is possible.
         each: (schema, the name of whatever has that schema) -> (path, table) of each file, in that schema, or in the table's
             own if it is None. Opens no file before its table is read. None if the table is not made of files.
+        bad: takes the table's bad rows; None: they are errors, or the table can have none.
         arriving: of a stream whose positions are stored: stores them; None of all other tables.
         notes: warnings about the table, which its job shows.
     """
@@ -52,6 +54,7 @@ class TableSource:
     read_from: Files | None = None
     stop: Callable[[], None] = _nothing
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
+    bad: BadRows | None = None
     notes: tuple[str, ...] = ()
     arriving: Arriving | None = None
 

@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from akrunner.errors import SourceError
-from akrunner.io.lines import LooseQuote, count, csv_row_ends
+from akrunner.io.bad_rows import BadRow, BadRows
+from akrunner.io.lines import LooseQuote, count, csv_row_ends, recovered
 
 #: about how many bytes are read at a time
 PIECE_BYTES = 4 << 20
 #: no row is longer than this; if one seems to be, a quote is probably not closed
 ROW_BYTES = 32 << 20
+#: why a row is bad whose quote has no end
+NOT_CLOSED = "a quote is not closed, or closed in the middle of another row; double it if it belongs to the text"
 #: how many characters of a row an error shows
 SHOWN = 80
 
@@ -70,6 +73,11 @@ class Piece:
     def line_of(self, position: int) -> int:
         return self.line + count(self.data[:position], self.newline)
 
+    def of_file(self, start: int, end: int) -> bytes:
+        """Return the bytes of the file, without ends of lines behind them, that stand between two positions of `data`."""
+        data = self.data[start:end].rstrip(b"\r\n")
+        return data.translate(self.back) if self.back is not None else data
+
     def shown(self, start: int) -> str:
         """Return the beginning of the row that starts at `start`, for an error."""
         line = self.data[start : start + 4 * SHOWN].split(self.newline)[0].rstrip(b"\r")
@@ -93,15 +101,18 @@ class Pieces:
         growing: bool = False,
         back: bytes | None = None,
         skipped: Callable[[], int] = lambda: 0,
+        bad: BadRows | None = None,
     ) -> None:
         """Args:
         read: called with a number of bytes; returns at most as many, as soon as there are any; empty: the text has ended.
         growing: whether rows are given out without waiting for a whole piece of them.
         back: as in `Piece`.
         skipped: called when the text has begun; returns how many lines of the file stand before what `read` returns.
+        bad: takes rows whose quotes are not closed; None: they are errors.
         """
         self._back = back
         self._skipped = skipped
+        self._bad = bad
         self.name = name
         self.quoted = quoted
         self._read = read
@@ -137,11 +148,15 @@ class Pieces:
             end = len(data) if self._ended else self._cut(data)
             self._rest = data[end:]
             if len(self._rest) > ROW_BYTES:
-                self._too_long(self._piece(self._rest, self._line + count(data[:end], self._newline)))
+                rest = self._piece(self._rest, self._line + count(data[:end], self._newline))
+                if self._bad is None or self._opened(rest) is None:
+                    self._too_long(rest)
             if end:
                 piece = self._piece(data[:end] if self._rest else data, self._line, self._ended)
                 self._line += count(piece.data, self._newline)
                 return piece
+            if len(self._rest) > ROW_BYTES:
+                self._leave_out_line()
         return None
 
     def put_back(self, piece: Piece, start: int) -> Piece:
@@ -149,7 +164,7 @@ class Pieces:
         piece."""
         self._rest = piece.data[start:] + self._rest
         self._line = piece.line_of(start)
-        if len(self._rest) > ROW_BYTES:
+        if len(self._rest) > ROW_BYTES and self._bad is None:
             self._too_long(self._piece(self._rest, self._line))
         return self._piece(piece.data[:start], piece.line)
 
@@ -172,18 +187,35 @@ class Pieces:
             try:
                 ends, _ = csv_row_ends(data)
             except LooseQuote as e:
-                self.not_closed(self._piece(data, self._line), e.position)
+                if self._bad is None:
+                    self.not_closed(self._piece(data, self._line), e.position)
+                ends, _, _ = recovered(data, False)
             end = int(ends[-1]) if ends.size else 0
         return end
 
+    def _opened(self, piece: Piece) -> int | None:
+        """Return the position of the quote that makes a row too long; None if no quote does."""
+        if not self.quoted or b'"' not in piece.data:
+            return None
+        try:
+            return csv_row_ends(piece.data)[1]
+        except LooseQuote as e:
+            return e.position
+
+    def _leave_out_line(self) -> None:
+        """Give the first row of what is left, up to the line of a quote that is never closed, to the bad rows."""
+        piece = self._piece(self._rest, self._line)
+        end = self._rest.find(self._newline, self._opened(piece) or 0) + 1
+        if not end or self._bad is None:
+            self._too_long(piece)
+        self._bad.take(self.name, [BadRow(self._line, NOT_CLOSED, piece.of_file(0, end))])
+        self._rest = self._rest[end:]
+        self._line = piece.line_of(end)
+
     def _too_long(self, piece: Piece) -> NoReturn:
-        if self.quoted and b'"' in piece.data:
-            try:
-                opened = csv_row_ends(piece.data)[1]
-            except LooseQuote as e:
-                opened = e.position
-            if opened is not None:
-                self.not_closed(piece, opened)
+        opened = self._opened(piece)
+        if opened is not None:
+            self.not_closed(piece, opened)
         raise SourceError(
             f"source: the row in line {piece.line} of {self.name} is longer than {ROW_BYTES >> 20} MiB, too long for text: a "
             f"Parquet, Arrow or TFRecord file may have it: {piece.shown(0)}"

@@ -106,16 +106,6 @@ OPTIONS = (
         help="Of each image: header; whole: it is decoded (needs Pillow); none.",
     ),
     Option(
-        "bad_rows",
-        "PathLike",
-        TROUBLE,
-        "what becomes of broken files: fail; skip: they are left out; or a directory they are copied to.",
-        "fail",
-        verbs=_PACK,
-        help="Broken files: fail; skip; or a directory they are copied to.",
-        often=True,
-    ),
-    Option(
         "max_file_size",
         "int | str",
         TROUBLE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from akrunner.options.declared import SCRIPTS, Option
-from akrunner.options.headings import BATCH, FLINK, INPUT, MODELS, OUTPUT, PREDICTIONS
+from akrunner.options.headings import BATCH, FLINK, INPUT, MODELS, OUTPUT, PREDICTIONS, TROUBLE
 
 #: texts that several options share
 _ARRIVING = (
@@ -246,6 +246,32 @@ OPTIONS = (
         needs=_OF_A_TABLE,
         rows=True,
         instead={"pack": "of tables, as in `run`."},
+    ),
+    Option(
+        "bad_rows",
+        "PathLike",
+        TROUBLE,
+        "what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are left "
+        "out, counted, and the first shown; or a directory they are written to as JSON lines.",
+        "fail",
+        verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
+        help="Rows of CSV and JSON lines that cannot be read: fail; skip; or a directory they are written to.",
+        needs=_OF_A_TABLE,
+        rows=True,
+        instead={"pack": "what becomes of broken files: fail; skip: they are left out; or a directory they are copied to."},
+        helps={"pack": "Broken files: fail; skip; or a directory they are copied to."},
+        often=("pack",),
+    ),
+    Option(
+        "max_bad_rows",
+        "int | str",
+        TROUBLE,
+        'with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on, and at '
+        "the end); with more, the job fails.",
+        100,
+        verbs=(*SCRIPTS, *PREDICTIONS),
+        help="With --bad-rows: how many rows may be bad, 100, or which share, 1%; with more, the job fails.",
+        rows=True,
     ),
     Option(
         "follow",

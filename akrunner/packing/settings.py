@@ -89,6 +89,7 @@ class PackArguments:
     input_schema: str | Schema | None = None
     input_format: str | None = None
     input_csv: str | Mapping[str, Any] | None = None
+    bad_rows: PathLike = "fail"
     overwrite: bool = False
     seed: int = 0
     kind: str | None = None
@@ -99,7 +100,6 @@ class PackArguments:
     shard_size: int | str = "128MB"
     resize: int | str | tuple[int, int] | None = None
     check: str = "header"
-    bad_rows: PathLike = "fail"
     max_file_size: int | str = "256MB"
     threads: int | None = None
     memory: int | str = "512MB"

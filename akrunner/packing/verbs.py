@@ -29,6 +29,7 @@ def pack(
     input_schema: str | Schema | None = None,
     input_format: str | None = None,
     input_csv: str | Mapping[str, Any] | None = None,
+    bad_rows: PathLike = "fail",
     overwrite: bool = False,
     seed: int = 0,
     kind: Literal["images", "texts", "files", "rows"] | None = None,
@@ -39,7 +40,6 @@ def pack(
     shard_size: int | str = "128MB",
     resize: int | str | tuple[int, int] | None = None,
     check: Literal["none", "header", "whole"] = "header",
-    bad_rows: PathLike = "fail",
     max_file_size: int | str = "256MB",
     threads: int | None = None,
     memory: int | str = "512MB",
@@ -66,6 +66,7 @@ def pack(
         input_schema: for tables, as in `run`.
         input_format: for tables, as in `run`.
         input_csv: of tables, as in `run`.
+        bad_rows: what becomes of broken files: fail; skip: they are left out; or a directory they are copied to.
         overwrite: pack everything anew; the old output stays valid until that is done.
         seed: seed of the order and the splits.
         kind: images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.
@@ -77,7 +78,6 @@ def pack(
         resize: "WIDTHxHEIGHT", (height, width), or one number for both: images in another size, turned as EXIF says (needs Pillow).
             None: the files as they are.
         check: what is checked of each image: header; whole: it is decoded (needs Pillow); none.
-        bad_rows: what becomes of broken files: fail; skip: they are left out; or a directory they are copied to.
         max_file_size: bytes that a file may have; a larger one counts as broken, and no more than that is read from a URL.
         threads: threads that read files. None: 16.
         memory: bytes for the shuffling of tables: 512MB, 1GiB.
@@ -105,6 +105,7 @@ def pack(
             input_schema=input_schema,
             input_format=input_format,
             input_csv=input_csv,
+            bad_rows=bad_rows,
             overwrite=overwrite,
             seed=seed,
             kind=kind,
@@ -115,7 +116,6 @@ def pack(
             shard_size=shard_size,
             resize=resize,
             check=check,
-            bad_rows=bad_rows,
             max_file_size=max_file_size,
             threads=threads,
             memory=memory,

@@ -118,6 +118,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         warnings=tuple(warnings_of(job, given.output, columns, tasks, rows, requirements, trial)),
         trial=trial,
         output_format=format_shown(os.fspath(given.output), given.output_format) if given.output is not None else "",
+        bad_rows=table.bad.planned() if table.bad is not None else "",
     )
 
 

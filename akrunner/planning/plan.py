@@ -80,6 +80,7 @@ class Plan:
         warnings: what is likely to go wrong, or to be slow.
         trial: the result of the script over a few rows, None if it was not tried.
         output_format: format of the file, or files, that rows go to, "" if rows go to none.
+        bad_rows: what becomes of rows of the input that cannot be read, in words, "" if they fail the job.
         given: with a job file: where each value that is no default came from, "num_workers: the call"; () without a job file.
     """
 
@@ -108,6 +109,7 @@ class Plan:
     warnings: tuple[str, ...]
     trial: Trial | None = None
     output_format: str = ""
+    bad_rows: str = ""
     given: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -135,6 +137,8 @@ def _lines(plan: Plan) -> list[str]:
     lines += _table(plan.columns[:SHOWN])
     if len(plan.columns) > SHOWN:
         lines.append(f"{INDENT}and {len(plan.columns) - SHOWN:,} more columns")
+    if plan.bad_rows:
+        lines += line_of("bad rows", plan.bad_rows)
     if plan.split:
         lines += line_of("split", plan.split)
     lines += lines_of_tasks(plan.tasks)

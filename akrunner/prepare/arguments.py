@@ -67,6 +67,8 @@ class Arguments:
     input_schema: SchemaLike | None = None
     input_format: str | None = None
     input_csv: CsvLike | None = None
+    bad_rows: PathLike = "fail"
+    max_bad_rows: int | str = 100
     flush_seconds: float = 0.02
     data_format: str = "examples"
     output_tables: SequenceNotStr[str] = ()

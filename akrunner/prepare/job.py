@@ -14,6 +14,7 @@ from akrunner import codec
 from akrunner.checks import check_flag, check_path, check_paths, check_replaces_nothing, check_text
 from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.decimals import check_decimals
 from akrunner.io.formats import check_format, check_output_format
@@ -90,6 +91,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     select, form = check_select(given.select), check_format(given.input_format, "input_format")
     csv = CsvOptions.of(given.input_csv, "input_csv")
     columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
+    bad = BadRows.of(given.bad_rows, given.max_bad_rows)
     decimals = check_decimals(given.decimals)
     _check_sink(given, job)
     check_directories(vars(job))
@@ -120,6 +122,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
                 defaults=defaults,
                 decimals=decimals,
                 flush_seconds=given.flush_seconds if mode == "stream" else None,
+                bad=bad,
             )
 
     # open the table before user files are downloaded, so that nothing is downloaded if the table does not exist
@@ -147,6 +150,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
         table = dataclasses.replace(table, files=None, each=None)
     if given.output is not None and table.read_from is not None:
         check_apart(table.read_from, given.output)
+    check_bad_rows_apart(table)
     job.check_restarts(table.replayable, table.name)
     schema = Schema.from_arrow(table.schema)
     codec.check_units(schema, job.output_schema)
@@ -255,6 +259,15 @@ def _check_replaces_nothing(output: PathLike, script: ScriptSpec, requirements: 
     sent = [place for place, _ in script.files if place != script.real] + [place for place, *_ in script.archives]
     others = [("the script", script.real), ("the function's program", program), ("what requirements= names", requirements)]
     check_replaces_nothing("output", output, [*others, *(("one of user_files=", place) for place in sent)], SinkError)
+
+
+def check_bad_rows_apart(table: TableSource) -> None:
+    """Check that the next run will not read the bad rows as input. Raises: SinkError: their directory is among the input."""
+    if table.bad is not None and table.bad.directory is not None and table.read_from is not None:
+        try:
+            check_apart(table.read_from, os.path.join(table.bad.directory, "bad-rows.jsonl"))
+        except SinkError as e:
+            raise SinkError(f"bad_rows (--bad-rows): {str(e).removeprefix('output: ')}") from None
 
 
 def read_twice(table: TableSource) -> list[str]:

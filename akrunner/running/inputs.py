@@ -13,6 +13,7 @@ from akrunner.engines.base import Engine
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, streams
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.follow import open_text
 from akrunner.io.table import TableSource
@@ -33,7 +34,8 @@ def lines_source(given: Mapping[str, Any], follow: bool) -> dict[str, Any]:
     source = said["source"]
     if check_flag("follow", follow) or (isinstance(source, str) and source == "-"):
         csv = CsvOptions.of(said["input_csv"], "input_csv")
-        opened = _open_lines(source, said["input_format"], said["input_schema"], csv, follow)
+        bad = BadRows.of(given["bad_rows"], given["max_bad_rows"])
+        opened = _open_lines(source, said["input_format"], said["input_schema"], csv, follow, bad)
         return {**dict.fromkeys(said), "source": opened}
     return said
 
@@ -45,7 +47,9 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
     Returns: as `lines_source`.
     """
     source, form = given["source"], given["input_format"]
-    if not streams.is_stream(source):
+    with ours(SourceError, "source: it cannot be read"):
+        arrives = streams.is_stream(source)
+    if not arrives:
         return lines_source(given, follow)
     url = os.fspath(source)
     shown_url = redacted(url.partition("?")[0])
@@ -55,6 +59,10 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
         raise ConfigError(
             f"source: {shown_url} is read by engine='local'; on {engine.name} give a table of your PyFlink program, with Flink's "
             "own connector"
+        )
+    if BadRows.of(given["bad_rows"], given["max_bad_rows"]) is not None:
+        raise SourceError(
+            f"bad_rows= (--bad-rows) is for lines of files and stdin, and {shown_url} is a stream of messages: leave it out"
         )
     columns = schema_of(given["input_schema"], "input_schema")
     csv = CsvOptions.of(given["input_csv"], "input_csv")
@@ -73,7 +81,9 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
     return {"source": opened, "input_format": None, "input_schema": None, "input_csv": None}
 
 
-def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, csv: CsvOptions | None, follow: bool) -> TableSource:
+def _open_lines(
+    source: Any, form: str | None, schema: SchemaLike | None, csv: CsvOptions | None, follow: bool, bad: BadRows | None
+) -> TableSource:
     """Open stdin or a growing file, to read its lines as they arrive."""
     if not isinstance(source, (str, os.PathLike)):
         raise ConfigError("follow= is for one file; the source is " + type(source).__name__)
@@ -93,7 +103,7 @@ def _open_lines(source: Any, form: str | None, schema: SchemaLike | None, csv: C
     except OSError as e:
         raise SourceError(f"source: {name}: {e.strerror}") from None
     try:
-        return open_text(fd, lines.written_as(csv), columns, follow, "stdin" if name == "-" else name)
+        return open_text(fd, lines.written_as(csv), columns, follow, "stdin" if name == "-" else name, bad)
     except BaseException:
         if fd != 0:
             os.close(fd)

@@ -12,6 +12,7 @@ from akrunner import codec
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted, underway
 from akrunner.io import formats, streams, systems
+from akrunner.io.bad_rows import BadRows, kept
 from akrunner.io.paths import check_apart, expand
 from akrunner.io.sinks import FirstBatchSink
 from akrunner.prepare.arguments import SchemaLike
@@ -104,6 +105,20 @@ class Ended(Protocol):
 
 
 Job = TypeVar("Job", bound=Ended)
+
+
+def keeping(bad: BadRows | None, run: Callable[[], Job]) -> Job:
+    """Run a job, and commit the bad rows of its input once it has succeeded, or none if its script was only asked for its help.
+
+    Returns: the return value of `run`.
+    Raises: the exceptions of `run`; WriteError: the bad rows cannot be stored. In both cases none are.
+    """
+    if bad is None:
+        return run()
+    with kept(bad):
+        outcome = run()
+        bad.abort() if outcome.only_asked else bad.commit()
+        return outcome
 
 
 def run_into(sink: OutputSink | FirstBatchSink, run: Callable[[], Job]) -> Job:

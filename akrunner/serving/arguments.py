@@ -35,6 +35,8 @@ class PredictArguments:
     input_schema: SchemaLike | None = None
     input_format: str | None = None
     input_csv: CsvLike | None = None
+    bad_rows: PathLike = "fail"
+    max_bad_rows: int | str = 100
     flush_seconds: float = 0.02
     output_schema: SchemaLike | None = None
     output: PathLike | None = None

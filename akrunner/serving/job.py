@@ -28,10 +28,20 @@ from akrunner.checks import (
     check_text,
     shown,
 )
-from akrunner.engines.base import Engine, MarkedSink, MarkedSource, Observer, RowSink, RowSource, StoppableSource
+from akrunner.engines.base import (
+    Engine,
+    MarkedSink,
+    MarkedSource,
+    Observer,
+    RowSink,
+    RowSource,
+    StoppableSource,
+    bad_rows_of,
+)
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
 from akrunner.foreign import ours, redacted
+from akrunner.io.bad_rows import BadRows, kept
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.decimals import check_decimals
 from akrunner.io.formats import check_format
@@ -43,14 +53,14 @@ from akrunner.io.table import TableSource
 from akrunner.io.taken import check_defaults
 from akrunner.launch import capacity, environments
 from akrunner.model import Model
-from akrunner.prepare.job import check_output, check_select, named_files, read_twice
+from akrunner.prepare.job import check_bad_rows_apart, check_output, check_select, named_files, read_twice
 from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.places import check_directories, directory
 from akrunner.prepare.python import check_requirements, interpreter_for
 from akrunner.prepare.schemas import schema_of
 from akrunner.running.engines import check_observer
 from akrunner.running.inputs import arriving_source, table_of
-from akrunner.running.outputs import run_into
+from akrunner.running.outputs import keeping, run_into
 from akrunner.running.result import Result
 from akrunner.schema import Schema
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -77,7 +87,7 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     schema = prepared.plan.result
     if given.output is None:
         memory = MemorySink(schema)
-        outcome = prepared.run(engine, memory, observer)
+        outcome = keeping(prepared.table.bad, lambda: prepared.run(engine, memory, observer))
         return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
     if prepared.table.read_from is not None:
         check_apart(prepared.table.read_from, given.output)
@@ -85,7 +95,8 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     with ours(SinkError, f"output: {given.output}"):
         path = os.fspath(given.output)
         sink = sink_to(path, schema, codec.write_examples, given.output_format, given.overwrite, layout)
-    outcome = run_into(sink, lambda: prepared.run(engine, sink, observer))
+    with kept(prepared.table.bad):
+        outcome = run_into(sink, lambda: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, observer)))
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
 
@@ -104,7 +115,7 @@ def run_predict_stream(
     given = replace(given, **arriving_source(vars(given), follow, engine))
     prepared = Prediction.prepare(given, engine, arriving=True)
     return StreamJob(
-        lambda sink, cancel: prepared.run(engine, sink, observer, cancel, watched),
+        lambda sink, cancel: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, observer, cancel, watched)),
         prepared.plan.result,
         prepared.table.arriving,
     )
@@ -300,6 +311,7 @@ class Prediction:
         select, form = check_select(given.select), check_format(given.input_format, "input_format")
         csv = CsvOptions.of(given.input_csv, "input_csv")
         defaults, decimals = check_defaults(given.defaults), check_decimals(given.decimals)
+        bad = BadRows.of(given.bad_rows, given.max_bad_rows)
 
         def read() -> TableSource:
             with ours(SourceError, "source: it cannot be read"):
@@ -314,6 +326,7 @@ class Prediction:
                     defaults=defaults,
                     decimals=decimals,
                     flush_seconds=given.flush_seconds if arriving else None,
+                    bad=bad,
                 )
 
         # a table of files is opened before the model, so that no model is downloaded if the table does not exist; another table
@@ -323,6 +336,7 @@ class Prediction:
         signature = signature_of(opened.path, given.signature_def_key, given.graph_def_tag, _called(given.model))
         python, requirements = interpreter_of(given, engine)
         table = found or read()
+        check_bad_rows_apart(table)
         plan = settings.plan(signature, table.schema)
         job = job_for(
             opened,
@@ -415,6 +429,7 @@ class Pairing:
         self._waiting: list[deque[tuple[int, int, pa.RecordBatch]]] = [deque() for _ in self._tasks]
         self._done: dict[int, pa.RecordBatch] = {}
         self._next = 0
+        self.bad = bad_rows_of(source)
 
     @property
     def pending(self) -> int:

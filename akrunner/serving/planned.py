@@ -86,6 +86,7 @@ class PredictPlan:
         output_format: format of the file, or files, that rows go to, "" if rows go to none.
         env: variables that are set in the workers' environment, without secrets.
         warnings: what is likely to go wrong.
+        bad_rows: what becomes of rows of the table that cannot be read, in words, "" if they fail the job.
         given: with a job file: where each value that is no default came from; () without a job file.
     """
 
@@ -111,6 +112,7 @@ class PredictPlan:
     output_format: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    bad_rows: str = ""
     given: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -169,6 +171,7 @@ def plan_prediction(given: PredictArguments) -> PredictPlan:
         output_format=format_shown(os.fspath(given.output), given.output_format) if given.output is not None else "",
         env={name: value_shown(name, value) for name, value in job.env.items()},
         warnings=(*job.notes, *_warnings(columns, rows, len(tasks))),
+        bad_rows=prediction.table.bad.planned() if prediction.table.bad is not None else "",
     )
 
 
@@ -258,6 +261,8 @@ def _lines(plan: PredictPlan) -> list[str]:
     lines += _table(plan.columns[:SHOWN])
     if len(plan.columns) > SHOWN:
         lines.append(f"{INDENT}and {len(plan.columns) - SHOWN:,} more columns")
+    if plan.bad_rows:
+        lines += line_of("bad rows", plan.bad_rows)
     lines += lines_of_tasks(plan.tasks)
     lines += line_of("output", plan.output)
     if plan.output_format:

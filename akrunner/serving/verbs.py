@@ -40,6 +40,8 @@ def predict(
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     input_csv: CsvLike | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
@@ -99,6 +101,10 @@ def predict(
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
@@ -159,6 +165,8 @@ def predict(
             input_schema=input_schema,
             input_format=input_format,
             input_csv=input_csv,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
@@ -210,6 +218,8 @@ def plan_predict(
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     input_csv: CsvLike | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     output_schema: SchemaLike | None = None,
     output: PathLike | None = None,
     output_format: str | None = None,
@@ -270,6 +280,10 @@ def plan_predict(
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
             None: every output, of its own type.
         output: file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst:
@@ -327,6 +341,8 @@ def plan_predict(
             input_schema=input_schema,
             input_format=input_format,
             input_csv=input_csv,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             output_schema=output_schema,
             output=output,
             output_format=output_format,
@@ -379,6 +395,8 @@ def predict_stream(
     input_schema: SchemaLike | None = None,
     input_format: str | None = None,
     input_csv: CsvLike | None = None,
+    bad_rows: PathLike = "fail",
+    max_bad_rows: int | str = 100,
     follow: bool = False,
     flush_seconds: float = 0.02,
     output_schema: SchemaLike | None = None,
@@ -434,6 +452,10 @@ def predict_stream(
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
+        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
+            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
+            and at the end); with more, the job fails.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
         flush_seconds: how many seconds a row waits at most for others to be sent with it, on its way in and out together.
         output_schema: columns the outputs become, "p double, embedding FLOAT_TENSOR"; an output of any rank is laid out row-major.
@@ -477,6 +499,8 @@ def predict_stream(
             input_schema=input_schema,
             input_format=input_format,
             input_csv=input_csv,
+            bad_rows=bad_rows,
+            max_bad_rows=max_bad_rows,
             flush_seconds=flush_seconds,
             output_schema=output_schema,
             num_workers=num_workers,

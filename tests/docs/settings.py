@@ -239,6 +239,14 @@ open("train.py", "w").write(script)
 akrunner.run("train.py", "iris.csv", num_workers=1, num_ps=1, coordinator=True)
 """
 
+# -- docs/bad_rows.md
+
+
+def _orders(folder: Path) -> None:
+    (folder / "score.py").write_text(SCORE)
+    (folder / "orders.csv").write_text("id,x\n1,2.5\ntwo,3\n3,4.5,6\n4,1.5\n")
+
+
 # -- docs/outputs.md
 
 _COLUMNS = """
@@ -435,6 +443,7 @@ SETTINGS: dict[str, Setting] = {
     "docs/pack.md": Setting(_photos, instead={"        ...\n": "        assert rows['image'].shape[1:] == (224, 224, 3)\n"}, checks=_packed_said),
     "docs/reading.md": Setting(_reading, ahead={"train.py": _FITS}, behind=_READS),
     "docs/clusters.md": Setting(ahead={"train.py": _NAMES}, instead={"    ...\n": "    import tensorflow as tf\n" + _SET_UP}, behind=_RUNS_CLUSTER),
+    "docs/bad_rows.md": Setting(_orders),
     "docs/outputs.md": Setting(before=_COLUMNS, ahead={"copy_rows.py": "from akrunner.worker import current\n\ntask_config = current()\n"}, behind=_COPIES),
     "docs/jobs.md": Setting(_jobs, checks=_job_says),
     "docs/tables.md": Setting(_folders, checks=_tables_said),

@@ -89,6 +89,27 @@ def test_sigterm_answers_what_was_read_and_remembers_it(
     assert redis_server.client.xpending("term", "g")["pending"] == 0 and redis_server.client.xlen("done") == 50
 
 
+def test_a_signal_lets_the_pile_that_was_read_be_answered(
+    redis_server: RedisServer, script: Script, leaves_nothing: Path
+) -> None:
+    """It takes longer than the time between two looks at the progress, which must not end the job."""
+    for number in range(600):
+        redis_server.client.xadd("pile", {"id": number, "x": number / 2})
+    slow = script("import time\n" + DOUBLE.replace("task_config.output_writer", "time.sleep(0.02); task_config.output_writer"))
+    words = [sys.executable, "-m", "akrunner", "stream", slow, "-i", f"{redis_server.url}/pile?group=g"]
+    words += ["-o", f"{redis_server.url}/answered", "--input-schema", SCHEMAS["input_schema"]]
+    words += ["--output-schema", SCHEMAS["output_schema"]]
+    with hosts.Popen(words, stderr=subprocess.PIPE, text=True) as job:
+        until = time.monotonic() + ENDS
+        while not redis_server.client.xlen("answered"):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        job.send_signal(signal.SIGTERM)
+        job.communicate(timeout=ENDS)
+    assert job.returncode == 143
+    assert redis_server.client.xpending("pile", "g")["pending"] == 0 and redis_server.client.xlen("answered") == 600
+
+
 def test_files_come_once(script: Script, tmp_path: Path, leaves_nothing: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

@@ -427,6 +427,17 @@ def test_rows_are_cast_to_the_columns_that_are_there(postgres: Postgres, copy: C
     assert postgres.sql("SELECT count(*) FROM t") == [(2,)]
 
 
+@pytest.mark.parametrize("column", ["varchar(3)", "char(3)", "bit(3)", "varchar(3)[]"])
+def test_text_that_is_too_long_is_not_cut(postgres: Postgres, copy: Callable[..., Any], column: str) -> None:
+    postgres.sql(f"CREATE TABLE t (s {column})")
+    many = column.endswith("[]")
+    schema = "s array<string>" if many else "s string"
+    with pytest.raises(akrunner.WriteError, match="too long|does not match type"):
+        copy({"s": [["1010"] if many else "1010"]}, postgres.url + "?table=t", output_schema=schema)
+    copy({"s": [["101"] if many else "101"]}, postgres.url + "?table=t", output_schema=schema)
+    assert postgres.sql("SELECT count(*) FROM t") == [(1,)]
+
+
 def test_a_large_table_is_read_over_several_connections_as_one_state(
     postgres: Postgres, copy: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

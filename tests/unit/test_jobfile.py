@@ -387,6 +387,14 @@ def test_paths_of_what_only_commands_have_are_relative_to_the_file_too(tmp_path:
     assert found["python_env"] == str(tmp_path / "venv"), "no interpreter is called so"
 
 
+@pytest.mark.parametrize(("said", "place"), [("skip", None), ("fail", None), ("bad", "bad"), ("./skip", "./skip")])
+def test_bad_rows_go_to_a_directory_beside_the_file_unless_a_word_says_what_becomes_of_them(
+    said: str, place: str | None, tmp_path: Path
+) -> None:
+    found = jobfile.read(written(tmp_path, f'script = "s.py"\nbad_rows = "{said}"\n'), "run").options["bad_rows"]
+    assert found == (said if place is None else f"{tmp_path}/{place}")
+
+
 def test_an_interpreter_may_be_called_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobfile.shutil, "which", lambda word: f"/usr/bin/{word}" if word == "python3" else None)
     text = 'script = "s.py"\npython_env = "python3"\n'
@@ -401,7 +409,7 @@ def test_every_option_that_names_a_path_is_known_as_one() -> None:
     }
     assert named == {
         "user_files", "output", "model_out", "python_env", "requirements", "tensorboard", "work_dir", "checkpoint_dir", "params_file",
-        "env_file", "flink_python", "flink_worker_python",
+        "env_file", "flink_python", "flink_worker_python", "bad_rows",
     }  # fmt: skip
     # a switch or a number is no path, also where it is about files
     every = [

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 
 from akrunner.errors import SinkError, SourceError
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.compression import Codec, Unpacked
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.text import Pieces
@@ -66,12 +67,16 @@ class Reading:
             with types that the files tell or that are guessed.
         only: the names of the columns that are drawn, without those in names of directories; None: all columns. A format that
             can read a part of a file leaves the others out of its batches, but never out of the schema.
+        bad: takes bad rows, where the format is `tolerant`; None: a bad row is an error.
+        fits: the columns that the user asked for, with their types and NOT NULL, which good rows fit; None: no columns.
         told: takes what the format finds out when it opens the first file.
     """
 
     files: Files
     asked: pa.Schema | None
     only: list[str] | None = None
+    bad: BadRows | None = None
+    fits: pa.Schema | None = None
     told: Told = field(default_factory=Told)
 
     def within(self, schema: pa.Schema) -> list[str] | None:
@@ -103,6 +108,7 @@ class Format:
         examples: whether its rows are `tf.train.Example`s: the codec reads and writes them, its files do not tell their
             columns, and floats have 32 bits.
         spread: whether pyarrow alone writes it, so that a TaskManager of Flink can.
+        tolerant: whether it can leave out bad rows and give them to `Reading.bad`.
         sheets: whether a file has several tables, one of which is named behind its path: `book.xlsx?sheet=Q1`.
         doubtful: whether such a file may well be something else than a job's table: a single sample (an array of one image), or
             somebody's document. Its name then does not say that a directory holds tables, and may be replaced.
@@ -118,6 +124,7 @@ class Format:
     writes = True
     examples = False
     spread = False
+    tolerant = False
     sheets = False
     doubtful = False
     lakes = False
@@ -238,7 +245,11 @@ def unpacked(files: Files, path: str) -> Unpacked:
 
 
 def pieces_of(
-    files: Files, path: str, quoted: bool, there: bytes | None = None, back: bytes | None = None
+    files: Files,
+    path: str,
+    quoted: bool,
+    there: bytes | None = None,
+    back: bytes | None = None,
 ) -> tuple[Pieces, Callable[[], Any]]:
     """Return the text of a file, unpacked on the way, and the function that closes the file.
 

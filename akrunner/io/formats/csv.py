@@ -12,6 +12,7 @@ import pyarrow.csv as pa_csv
 from akrunner.errors import SourceError
 from akrunner.io import parse
 from akrunner.io.ahead import ahead
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.compression import endings
 from akrunner.io.csv_options import COMMA, CsvOptions, word_of
 from akrunner.io.csv_text import TAB_ENDINGS, TABS, CsvText
@@ -19,6 +20,7 @@ from akrunner.io.csv_writer import CsvRows
 from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing, is_blob, unpacked
 from akrunner.io.formats.lines import Lines
 from akrunner.io.text import BOM, Pieces, is_other
+from akrunner.io.tolerant import tolerant
 from akrunner.io.writers import Dated, Gathered, Writer
 
 
@@ -33,6 +35,7 @@ class Csv(Lines):
     title = "a CSV"
     quoted = True
     headed = True
+    tolerant = True
     delimited = True
 
     def __init__(self, options: CsvOptions | None = None, sure: bool = False) -> None:
@@ -46,11 +49,18 @@ class Csv(Lines):
         return Csv(options, bool(options.delimiter))
 
     def text(
-        self, read: Callable[[int], bytes], name: str, growing: bool = False, wait: bool = True
+        self, read: Callable[[int], bytes], name: str, growing: bool = False, wait: bool = True, bad: BadRows | None = None
     ) -> tuple[Csv, Pieces, list[str]]:
+        if bad is not None and self.options.comment and self.options.quote:
+            # behind a quote that is not closed, lines would be taken for cells, and for rows again, comments among them
+            raise SourceError(
+                f"bad_rows= (--bad-rows): which lines of {name} are comments cannot be said behind a quote that is not closed; "
+                "give quote=none in input_csv= (--input-csv) if no cell is quoted, or leave out bad_rows=, or the comments and "
+                "comment"
+            )
         text = CsvText(read, self.options, name, growing)
         options = text.settle() if wait else text.unseen()
-        pieces = Pieces(text.read, self.quoted, name, growing, options.back, lambda: text.skipped)
+        pieces = Pieces(text.read, self.quoted, name, growing, options.back, lambda: text.skipped, bad)
         return Csv(options, self.sure), pieces, text.notes
 
     def parser(
@@ -141,10 +151,10 @@ class _Files:
             # text cannot become a list: the cast reports it
             asked = pa.schema([field for field in asked if not pa.types.is_nested(field.type)])
         with closed_on_failure(file.close):
-            form, pieces, notes = self._form.text(file.read, path)
+            form, pieces, notes = self._form.text(file.read, path, bad=self._table.bad)
             parser = parse.CsvParser(pieces, asked, like, self._table.only, csv=form.options, sure=form.sure)
             try:
-                schema, batches = parse.opened(pieces, parser)
+                schema, batches = parse.opened(pieces, tolerant(parser, pieces, self._table.bad, self._table.fits))
             finally:
                 # the names that a parser has found are those of a text that has columns
                 if parser.names is not None:

@@ -15,6 +15,7 @@ from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on
 from akrunner.io.formats.lines import Lines
 from akrunner.io.json_arrays import ArrayParser, ArrayPieces, begins_array
 from akrunner.io.text import Pieces
+from akrunner.io.tolerant import tolerant
 from akrunner.io.writers import Dated, Gathered, JsonLines, Writer
 from akrunner.schema import is_list
 
@@ -26,6 +27,7 @@ class Jsonl(Lines):
     name = "jsonl"
     endings = endings(".jsonl", ".ndjson", ".json")
     title = "JSON"
+    tolerant = True
 
     def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> parse.JsonParser:
         # columns that the schema does not name are ignored
@@ -65,14 +67,19 @@ class _Files:
 
     def open(self, path: str, like: pa.Schema | None) -> Opened:
         file = unpacked(self._table.files, path)
-        asked = self._table.asked
+        asked, bad = self._table.asked, self._table.bad
         # columns that the schema does not name are ignored
         types = asked, like if asked is None else None, self._table.only
         with closed_on_failure(file.close):
             array, read = begins_array(file.read)
-            pieces = ArrayPieces(read, path) if array else Pieces(read, self._form.quoted, path)
+            if array and bad is not None:
+                raise SourceError(
+                    f"bad_rows: {path} is a JSON array, which is not read on behind a mistake; leave bad_rows= (--bad-rows) out, or "
+                    "give JSON lines"
+                )
+            pieces = ArrayPieces(read, path) if array else Pieces(read, self._form.quoted, path, bad=bad)
             parser = ArrayParser(pieces, *types) if array else parse.JsonParser(pieces, *types)
-            schema, batches = parse.opened(pieces, parser)
+            schema, batches = parse.opened(pieces, parser if array else tolerant(parser, pieces, bad, self._table.fits))
         return schema, ahead(closing(self._seen(parser, path, batches), file.close))
 
     def _seen(self, parser: parse.JsonParser, path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

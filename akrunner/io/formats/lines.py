@@ -8,6 +8,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from akrunner.errors import SourceError
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.formats.base import Counted, Format
 from akrunner.io.lines import row_ends, rows_before
@@ -35,17 +36,17 @@ class Lines(Format):
         return self
 
     def text(
-        self, read: Callable[[int], bytes], name: str, growing: bool = False, wait: bool = True
+        self, read: Callable[[int], bytes], name: str, growing: bool = False, wait: bool = True, bad: BadRows | None = None
     ) -> tuple[Lines, Pieces, list[str]]:
         """Begin to read a text.
 
         Args:
-            read, name, growing: as for `Pieces`.
+            read, name, growing, bad: as for `Pieces`.
             wait: whether the call may wait for the text's beginning, to see how it is written.
         Returns:
             (the format that parses the text, the text in pieces, notes about what was found).
         """
-        return self, Pieces(read, self.quoted, name, growing=growing), []
+        return self, Pieces(read, self.quoted, name, growing=growing, bad=bad), []
 
     def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> Parser:
         """Return a parser for a text from its beginning.

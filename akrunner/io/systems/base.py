@@ -92,7 +92,7 @@ class Url:
         options: dict[str, str] = {}
         for name, value in urllib.parse.parse_qsl(query, keep_blank_values=True):
             if name in options:
-                raise ConfigError(f"{redacted(text)}: {name}= stands there twice")
+                raise ConfigError(f"{redacted(base)}: {name}= stands there twice")
             options[name] = value
         return cls(text, redacted(text), base, options)
 
@@ -108,8 +108,9 @@ class Url:
         for name in self.options:
             if name not in ours and name not in driver:
                 more = ", and those of the database's driver" if driver else ""
+                # without the options, as a misspelt one may have a password
                 raise ConfigError(
-                    f"{self.shown}: there is no option {name!r} here (there are "
+                    f"{redacted(self.base)}: there is no option {name!r} here (there are "
                     f"{', '.join(ours)}{more}){nearest(name, [*ours, *driver])}"
                 )
 

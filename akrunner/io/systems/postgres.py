@@ -331,11 +331,13 @@ class _Target(NamedTuple):
         name: its name, quoted.
         place: (schema, name), not quoted.
         types: column -> PostgreSQL's words for its type.
+        bare: column -> the same without a length or digits.
     """
 
     name: str
     place: tuple[str, str]
     types: dict[str, str]
+    bare: dict[str, str]
 
 
 class _Writing(Transaction):
@@ -395,7 +397,8 @@ class _Writing(Transaction):
             return
         # COPY does not cast, so the rows go to a temporary table of their own types, and from there to the output's table
         cursor.execute(f"CREATE TEMPORARY TABLE akrunner_rows ({declared}) ON COMMIT DROP")
-        casts = ", ".join(f"{quoted(one.name)}::{target.types[one.name]}" for one in self._columns)
+        # a cast to varchar(3) would cut a longer text, which INSERT refuses
+        casts = ", ".join(f"{quoted(one.name)}::{target.bare[one.name]}" for one in self._columns)
         self._brings = f"INSERT INTO {target.name} ({names}) SELECT {casts} FROM akrunner_rows"
         # run it now, without rows, to report early a type that cannot be cast or a missing right
         cursor.execute(self._brings)
@@ -406,18 +409,19 @@ class _Writing(Transaction):
         if name is None:
             return None
         self._cursor.execute(
-            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > "
-            "0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum",
+            "SELECT attname, format_type(atttypid, atttypmod), format_type(atttypid, -1) FROM pg_attribute WHERE attrelid = "
+            "to_regclass($1) AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum",
             (name,),
         )
-        types = {str(row[0]): str(row[1]) for row in self._cursor.fetchall()}
+        columns = [(str(column), str(whole), str(bare)) for column, whole, bare in self._cursor.fetchall()]
         self._cursor.execute(
             "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = "
             "to_regclass($1)",
             (name,),
         )
         schema, table = self._cursor.fetchone()
-        return _Target(name, (str(schema), str(table)), types)
+        types = {column: whole for column, whole, _ in columns}
+        return _Target(name, (str(schema), str(table)), types, {column: bare for column, _, bare in columns})
 
     def append(self, rows: pa.Table) -> None:
         if not self._begun:

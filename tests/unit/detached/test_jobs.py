@@ -13,6 +13,7 @@ import pytest
 
 from akrunner import detached
 from akrunner.detached import jobs
+from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.errors import ClusterError, ConfigError, JobManagerLostError
 from tests.unit.engines.flink.host.test_rest import answering, saying
 
@@ -62,3 +63,9 @@ def test_defaults_go_along_as_numbers_and_texts(tmp_path: Path) -> None:
     assert jobs._arguments(job, {"defaults": given}, str(tmp_path))["defaults"] == given
     with pytest.raises(ConfigError, match="defaults: of a detached job they are numbers and texts"):
         jobs._arguments(job, {"defaults": {"day": datetime.date(2026, 11, 23)}}, str(tmp_path))
+
+
+def test_a_directory_for_bad_rows_is_refused() -> None:
+    engine = FlinkEngine(master="localhost:1")
+    with pytest.raises(ConfigError, match="bad_rows .*a directory of this machine; give skip or fail"):
+        jobs.submit("s.py", "s3://bucket/t.csv", engine=engine, bad_rows="bad/")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import types
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from akrunner.cluster.failure import FailureKind
@@ -13,8 +15,11 @@ from akrunner.engines.base import Outcome
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.supervisor import AttemptFailed
 from akrunner.errors import ConfigError, JobCancelledError, JobError, ReadError, TaskDiedError, TaskFailure
+from akrunner.io.bad_rows import BadRow, BadRows
+from akrunner.io.table import TableSource
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, ScriptSpec, SupervisionSpec
+from tests.unit.engines.test_base import stats
 
 FAILURE = TaskFailure("chief:0", "ended in main(): SIGKILL")
 TAKEN = TaskFailure("chief:0", "raised", traceback="OSError: [Errno 98] Address already in use")
@@ -198,3 +203,15 @@ def test_a_signal_is_a_job_that_was_stopped(job: Any) -> None:
     error, run = job(KeyboardInterrupt())
     assert isinstance(error, KeyboardInterrupt) and run.work.ends[0][1]["state"] == "stopped"
     assert run.work.did == ["create", "close_failed"]
+
+
+def test_the_numbers_say_how_many_rows_were_bad_and_where_they_are(tmp_path: Path) -> None:
+    bad = BadRows.of(tmp_path, 100)
+    assert bad is not None
+    bad.begin()
+    bad.take("t.csv", [BadRow(3, "why", b"x")])
+    source = TableSource(pa.schema([]), lambda: iter(()), bad=bad)
+    told = attempts._with_bad_rows(Outcome((), stats(), None), source).stats
+    bad.commit()
+    assert told.bad_rows == 1 and told.bad_rows_file is not None and Path(told.bad_rows_file).exists()
+    assert told.warnings == [f"source: 1 row of the input could not be read and was written to {bad.file}"]

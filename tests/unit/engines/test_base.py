@@ -8,7 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from akrunner.engines.base import AnswerSink, JoiningSink, Outcome, RestartSink, Stats, StoppableSource, TaskResult
+from akrunner.engines.base import AnswerSink, JoiningSink, Outcome, RestartSink, Stats, StoppableSource, TaskResult, bad_rows_of
+from akrunner.io.bad_rows import BadRows
+from akrunner.io.table import TableSource
 
 
 def stats(*reports: dict[str, Any]) -> Stats:
@@ -88,3 +90,14 @@ def test_a_source_that_can_be_stopped_says_so_by_its_method() -> None:
         def stop(self) -> None: ...
 
     assert isinstance(Stoppable(), StoppableSource) and not isinstance(Source(), StoppableSource)
+
+
+def test_a_source_without_bad_rows_has_none_to_tell_of() -> None:
+    class Source:
+        replayable = True
+
+        def batches(self) -> Any: ...
+
+    bad = BadRows.of("skip", 100)
+    assert bad_rows_of(Source()) is None
+    assert bad_rows_of(TableSource(pa.schema([]), lambda: iter(()), bad=bad)) is bad

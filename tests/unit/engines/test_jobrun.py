@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import types
 from typing import Any
 
 from akrunner.engines.jobrun import JobRun
+from akrunner.io.bad_rows import BadRow, BadRows
+from akrunner.io.table import TableSource
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, ScriptSpec
 
@@ -25,6 +28,18 @@ def test_each_job_has_warnings_of_its_own() -> None:
     one, other = run(), run()
     one.warnings.append("a warning")
     assert other.warnings == [] and one.tables is None
+
+
+def test_bad_rows_of_the_source_become_warnings_once() -> None:
+    bad = BadRows.of("skip", 100)
+    assert bad is not None
+    source = TableSource(Schema(()).arrow, lambda: iter(()), bad=bad)
+    one = dataclasses.replace(run(), source=source)
+    one.hear()
+    bad.take("t.csv", [BadRow(3, "why", b"x")])
+    one.hear()
+    one.hear()
+    assert one.warnings == ["source: t.csv line 3: why: 'x'"]
 
 
 def test_a_job_began_when_it_was_made() -> None:

@@ -48,6 +48,7 @@ class Stage:
         self.told: list[Progress] = []
         self.sent: list[str] = []
         self.warnings: list[str] = []
+        self.bad_rows: list[str] = []
         self.cancel: Any = None
         self.guard: list[str | None] = []
         self.tables: Any = None
@@ -61,7 +62,7 @@ class Stage:
         run: Any = types.SimpleNamespace(
             job=job, source=None, sink=None, observer=self, cancel=self.cancel, work=work, warnings=self.warnings, began=1000.0, disks={},
             guard=types.SimpleNamespace(check=lambda: self.guard.pop() if self.guard else None),
-            patience=types.SimpleNamespace(heard=self.heard), tables=self.tables,
+            patience=types.SimpleNamespace(heard=self.heard), tables=self.tables, hear=lambda: self.warnings.extend(self.bad_rows),
         )  # fmt: skip
         made = Supervisor(run, Launcher(self), 1)  # type: ignore[arg-type]
         return made.run()
@@ -176,6 +177,11 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
     monkeypatch.setattr(supervisor, "time", types.SimpleNamespace(monotonic=lambda: next(clock), time_ns=lambda: 7))
     monkeypatch.setattr(supervisor, "_TICK", 0.0001)
     return made
+
+
+def test_what_is_found_in_the_source_is_a_warning(stage: Stage) -> None:
+    stage.bad_rows = ["source: t.csv line 3: why"]
+    assert stage.bad_rows[0] in stage.run().stats.warnings
 
 
 def test_an_attempt_that_succeeds_takes_its_steps_in_order(stage: Stage) -> None:

@@ -30,6 +30,7 @@ def field(kind: pa.DataType, nullable: bool = True) -> pa.Field:
         (pa.array([[0.1], None]), pa.list_(pa.float32()), [[0.10000000149011612], None]),
         (pa.array([7, None]), pa.float64(), [7.0, None]),
         (pa.array([7.0]), pa.int64(), [7]),
+        (pa.array([1, 0, None]), pa.bool_(), [True, False, None]),
         (pa.array(["7", " 8 ".strip(), None]), pa.int64(), [7, 8, None]),
         (pa.array(["0x1F"]), pa.int64(), [31]),
         (pa.array(["7"]).dictionary_encode(), pa.int64(), [7]),
@@ -52,6 +53,9 @@ def test_what_was_asked_for(column: pa.Array, kind: pa.DataType, want: list[Any]
     [
         (pa.array(["1", "2", "x", "4"]), pa.int64(), "Failed to parse string: 'x'"),
         (pa.array([1, 2, 300, 400]), pa.int8(), "300"),
+        (pa.array([1, 0, 2, 3]), pa.bool_(), "2 would lose a part of itself"),
+        (pa.array([1.0, None, NAN, 0.5]), pa.bool_(), "nan would lose a part of itself"),
+        (pa.array([[1], [], [2], []]), pa.list_(pa.bool_()), "2 would lose a part of itself"),
         (pa.array([1.0, 2.0, 0.5, 1.5]), pa.int64(), "0.5"),
         (pa.array([1.0, None, 1e300, 1.0]), pa.float32(), "1e.300 would become infinite"),
         (pa.array([MIDNIGHT, None, NOON, MIDNIGHT]), pa.date32(), "2026-01-01 12:00:00 would lose a part of itself"),

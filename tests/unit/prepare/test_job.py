@@ -233,3 +233,26 @@ def test_a_file_that_is_read_twice_is_warned_of(tmp_path: Path, names: list[str]
 def test_what_was_prepared_shows_no_secret(given: Any) -> None:
     made = prepare("batch", given(user_params={"password": "hunter22"}, env={"TOKEN": "hunter22"}, script_args=["hunter22"]))
     assert isinstance(made, Prepared) and "hunter22" not in repr(made.job)
+
+
+def test_bad_rows_are_left_out_and_counted_by_the_host(given: Any, tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("id\n1\nx\n")
+    options = {"source": str(tmp_path / "bad.csv"), "input_schema": "id bigint"}
+    table = prepare("batch", given(**options, bad_rows="skip")).table
+    assert [row for batch in table.batches() for row in batch.to_pylist()] == [{"id": 1}]
+    assert table.bad is not None and table.bad.count == 1 and table.files is None
+    with pytest.raises(SourceError, match="more than 0 rows"):
+        prepare("batch", given(**options, bad_rows="skip", max_bad_rows=0))
+    with pytest.raises(ConfigError, match="max_bad_rows= .* means nothing"):
+        prepare("batch", given(**options, max_bad_rows=3))
+    with pytest.raises(SourceError, match="bad_rows= .* is for CSV and JSON lines"):
+        prepare("batch", given(source={"a": [1]}, bad_rows="skip"))
+
+
+def test_bad_rows_are_not_written_where_the_next_run_would_read_them(given: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text('{"id": 1}\n')
+    with pytest.raises(SinkError, match="bad_rows.*the next run would read it, too"):
+        prepare("batch", given(source=str(folder), bad_rows=folder / "bad"))
+    prepare("batch", given(source=str(folder / "a.jsonl"), bad_rows=folder / "bad"))

@@ -14,16 +14,17 @@ from akrunner.errors import AkrunnerError, ConfigError, SchemaError, SourceError
 from akrunner.running.inputs import arriving_source, lines_source, table_of
 from akrunner.spec import Capabilities
 
+BAD_ROWS = {"bad_rows": "fail", "max_bad_rows": 100}
+
 
 def taken(source: Any, form: Any, schema: Any, follow: Any, csv: Any = None) -> dict[str, Any]:
-    return lines_source(
-        {"source": source, "input_format": form, "input_schema": schema, "input_csv": csv, "label": "a"}, follow
-    )
+    given = {"source": source, "input_format": form, "input_schema": schema, "input_csv": csv, "label": "a"}
+    return lines_source({**given, **BAD_ROWS}, follow)
 
 
 def arriving(source: Any, form: Any, follow: Any, engine: Any) -> dict[str, Any]:
     given = {"source": source, "input_format": form, "input_schema": "a bigint", "input_csv": None, "flush_seconds": 0.02}
-    return arriving_source(given, follow, engine)
+    return arriving_source({**given, **BAD_ROWS}, follow, engine)
 
 
 def rows(source: Any) -> list[dict[str, Any]]:

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ConfigError, JobError, SchemaError, SinkError, SourceError, WriteError
+from akrunner.io.bad_rows import BadRow, BadRows
 from akrunner.running import outputs
-from akrunner.running.outputs import check_lines, check_stream_apart, check_stream_output, run_into, stream_sink
+from akrunner.running.outputs import check_lines, check_stream_apart, check_stream_output, keeping, run_into, stream_sink
 
 WELL, HELP = types.SimpleNamespace(only_asked=False), types.SimpleNamespace(only_asked=True)
 
@@ -151,3 +152,25 @@ def test_the_rows_of_a_stream_are_there_when_it_has_ended_well(tmp_path: Path) -
     with pytest.raises(WriteError, match="exists"):
         stream_sink(str(tmp_path / "o.csv"), pa.schema([("a", pa.int64())]), False)
     assert outputs.IN_MEMORY.startswith("result.table")
+
+
+@pytest.mark.parametrize("only_asked", [False, True])
+def test_bad_rows_are_stored_when_the_job_has_ended_well(tmp_path: Path, only_asked: bool) -> None:
+    bad = BadRows.of(tmp_path, 100)
+    assert bad is not None
+    bad.take("t.csv", [BadRow(2, "why", b"x")])
+    outcome: Any = types.SimpleNamespace(only_asked=only_asked)
+    assert keeping(bad, lambda: outcome) is outcome and len(os.listdir(tmp_path)) == (not only_asked)
+
+
+def test_of_a_job_that_failed_no_bad_rows_are_stored(tmp_path: Path) -> None:
+    bad = BadRows.of(tmp_path, 100)
+    assert bad is not None
+    bad.take("t.csv", [BadRow(2, "why", b"x")])
+
+    def fails() -> Any:
+        raise JobError("no")
+
+    with pytest.raises(JobError):
+        keeping(bad, fails)
+    assert os.listdir(tmp_path) == [] and keeping(None, lambda: types.SimpleNamespace(only_asked=False))

@@ -64,6 +64,13 @@ def test_parts_of_a_url() -> None:
     url.check(["table"], ["sslmode", "x"])
 
 
+@pytest.mark.parametrize("options", ["passwrod=s3cret", "passwrod=s3cret&passwrod=s3cret"])
+def test_an_option_that_is_misspelt_is_shown_without_its_value(options: str) -> None:
+    with pytest.raises(ConfigError, match="^kafka://h/t: .*passwrod") as caught:
+        Url.parse(f"kafka://h/t?table=a&{options}").check(["table", "password_file"])
+    assert "s3cret" not in str(caught.value)
+
+
 def test_a_column_that_the_table_lacks_is_named() -> None:
     there = pa.schema([("id", pa.int64()), ("score", pa.float64())])
     check_columns(there, pa.schema([("score", pa.string())]), "t")

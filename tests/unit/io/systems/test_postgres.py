@@ -269,7 +269,7 @@ def test_a_table_that_is_not_there_is_made(server: Server, table: str, made: str
 
 THERE = [
     NAMED,
-    ("format_type", [("x", "bigint"), ("y", "text")]),
+    ("format_type", [("x", "bigint", "bigint"), ("y", "text", "text")]),
     ("SELECT n.nspname, c.relname", [("public", "t")]),
 ]
 
@@ -290,16 +290,17 @@ def test_rows_are_added_to_a_table_or_take_the_place_of_the_old_ones(server: Ser
 
 
 def test_rows_of_another_type_go_by_way_of_a_table_of_their_own(server: Server) -> None:
-    server.answers = [THERE[0], ("format_type", [("x", "numeric(5,2)")]), THERE[2]]
+    server.answers = [THERE[0], ("format_type", [("x", "character varying(3)", "character varying")]), THERE[2]]
     written(server).commit()
-    brings = 'INSERT INTO "public"."t" ("x") SELECT "x"::numeric(5,2) FROM akrunner_rows'
+    # a cast to the whole type would cut a text that is too long
+    brings = 'INSERT INTO "public"."t" ("x") SELECT "x"::character varying FROM akrunner_rows'
     assert server.said.index('CREATE TEMPORARY TABLE akrunner_rows ("x" bigint) ON COMMIT DROP') < server.said.index(brings)
     sent = ("sent", "akrunner_rows", [{"x": 1}, {"x": 2}], {"mode": "append", "temporary": True})
     assert server.said[server.said.index(sent) :] == [sent, brings, "commit", "closed"]
 
 
 def test_a_column_that_the_table_lacks_is_told_before_the_job(server: Server) -> None:
-    server.answers = [THERE[0], ("format_type", [("y", "text")]), THERE[2]]
+    server.answers = [THERE[0], ("format_type", [("y", "text", "text")]), THERE[2]]
     with pytest.raises(SinkError, match=r"output: postgresql://h/d.* has no column 'x' \(it has y\)"):
         SYSTEM.output("postgresql://h/d?table=t", X, False)
     assert server.said[-1] == "closed"

@@ -1,0 +1,324 @@
+"""What becomes of rows of a text that cannot be read: they fail the job, are left out, or are written to a directory.
+
+::
+
+    parser -> take(file, rows) -> counted, the first few as warnings, DIR/.bad-rows-....partial -> commit -> DIR/bad-rows-....jsonl
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import re
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from akrunner import leftovers
+from akrunner.checks import check_path, holds_no_files, shown
+from akrunner.errors import ConfigError, SourceError, WriteError
+from akrunner.foreign import redacted
+from akrunner.io.rename import move_new, sync
+from akrunner.leftovers.private import private_file
+
+#: how many rows may be bad if `max_bad_rows=` is not given
+MOST_BAD_ROWS = 100
+#: how many bad rows are shown as warnings
+SHOWN_ROWS = 5
+#: a share is judged from this many rows on: of fewer rows, one is easily more than 1 %
+_JUDGED = 10_000
+#: the most characters of a row that are written: a longer line could not be read again
+_TEXT = 1 << 20
+#: the most characters of a row that a warning shows
+_SHORT = 80
+_SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+_REPAIR = "repair the rows, give input_schema= (--input-schema) if the columns' types are not these, or raise max_bad_rows="
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that cannot be read.
+
+    Attributes:
+        line: the number of its first line in the file, from 1.
+        reason: why it cannot be read.
+        text: its bytes.
+    """
+
+    line: int
+    reason: str
+    text: bytes
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How many rows may be bad.
+
+    Attributes:
+        rows: the number; None if a share is given.
+        share: the share of all rows, from 0 to 1.
+    """
+
+    rows: int | None
+    share: float = 0.0
+
+    @classmethod
+    def of(cls, given: Any) -> Limit:
+        """Return `max_bad_rows=` as a limit.
+
+        Raises:
+            ConfigError: it is neither a number of rows nor a share.
+        """
+        if isinstance(given, str):
+            found = _SHARE.fullmatch(given)
+            if found is not None and float(found[1]) <= 100:
+                return cls(None, float(found[1]) / 100)
+            if given.strip().isascii() and given.strip().isdigit():
+                return cls(int(given))
+        elif isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+            return cls(given)
+        raise ConfigError(f"max_bad_rows (--max-bad-rows) must be a number of rows, or a share like '1%', not {shown(given)}")
+
+    def __str__(self) -> str:
+        return f"{self.share * 100:g}% of the rows" if self.rows is None else f"{self.rows:,} row{'s' * (self.rows != 1)}"
+
+
+class BadRows:
+    """The bad rows of one job's table. A thread that reads the table calls `take` and `read`; all else is called by others.
+
+    Attributes:
+        directory: where bad rows are written; None: they are only counted.
+        limit: how many rows may be bad.
+        count: how many were bad so far, in the newest reading of the table.
+    """
+
+    def __init__(self, directory: str | None, limit: Limit) -> None:
+        self.directory = directory
+        self.limit = limit
+        self.count = 0
+        self._rows = 0
+        self._first: list[str] = []
+        self._told = 0
+        #: found before the job began: a plan writes nothing
+        self._waiting: list[bytes] = []
+        self._begun = False
+        self._file: IO[bytes] | None = None
+        self._partial = ""
+        self._target = ""
+        self._committed = False
+        self._over = False
+
+    @classmethod
+    def of(cls, bad_rows: Any, max_bad_rows: Any) -> BadRows | None:
+        """Return what `bad_rows=` and `max_bad_rows=` say; None for "fail".
+
+        Raises:
+            ConfigError: a value is wrong, or the directory cannot be written.
+        """
+        place = check_path("bad_rows", bad_rows)
+        limit = Limit.of(max_bad_rows)
+        if place == "fail":
+            if limit != Limit(MOST_BAD_ROWS):
+                raise ConfigError(
+                    "max_bad_rows= (--max-bad-rows) means nothing with bad_rows='fail', where the first bad row fails the job: give "
+                    "bad_rows= (--bad-rows) skip or a directory, too"
+                )
+            return None
+        if place == "skip":
+            return cls(None, limit)
+        if "://" in place:
+            raise ConfigError(
+                f"bad_rows: {redacted(place)} is a URL: bad rows are written to a directory of this machine; name one, or give "
+                "skip"
+            )
+        place = os.path.abspath(os.path.expanduser(place))
+        there = place
+        while not os.path.lexists(there):
+            there = os.path.dirname(there)
+        if not os.path.isdir(there):
+            raise ConfigError(f"bad_rows (--bad-rows): {there} is no directory; give fail, skip, or a directory")
+        if holds_no_files(there) or not os.access(there, os.W_OK | os.X_OK):
+            raise ConfigError(f"bad_rows (--bad-rows): nothing may be written in {there}; name another directory")
+        return cls(place, limit)
+
+    @property
+    def room(self) -> int:
+        """How many more rows may be bad before the limit is passed, as far as that is known."""
+        return sys.maxsize if self.limit.rows is None else self.limit.rows - self.count
+
+    @property
+    def file(self) -> str | None:
+        """The file that bad rows are written to; None if there is none."""
+        return self._target or None
+
+    # -- the thread that reads
+
+    def take(self, file: str, rows: Sequence[BadRow]) -> None:
+        """Take the next bad rows of a file, in their order.
+
+        Raises:
+            SourceError: there are more than the limit allows.
+            WriteError: they cannot be written.
+        """
+        for row in rows:
+            text = row.text.decode("utf-8", "backslashreplace")[:_TEXT]
+            if len(self._first) < SHOWN_ROWS:
+                line = row.text.decode("utf-8", "replace")
+                cut = "..." if len(line) > _SHORT else ""
+                self._first.append(f"source: {redacted(file)} line {row.line}: {row.reason}: {line[:_SHORT]!r}{cut}")
+            self.count += 1
+            if self.directory is not None:
+                one = {"file": redacted(file), "line": row.line, "reason": row.reason, "text": text}
+                self._write(json.dumps(one, ensure_ascii=False).encode() + b"\n")
+            if self.room < 0:
+                self._fail(f"more than {self.limit} cannot be read")
+
+    def read(self, rows: int) -> None:
+        """Count rows that could be read.
+
+        Raises:
+            SourceError: the share of bad rows is too large.
+        """
+        self._rows += rows
+        if self._rows + self.count >= _JUDGED:
+            self._judge()
+
+    def end(self) -> None:
+        """Judge the whole table once all of it was read, and bring what was written to the disk.
+
+        Raises:
+            SourceError: the share of bad rows is too large.
+            WriteError: the rows cannot be written.
+        """
+        self._judge()
+        if self._file is not None:
+            with self._storing():
+                sync(self._file)
+
+    def restart(self) -> None:
+        """Begin again, because the table is read again from its first row. Rows that were shown are not shown twice."""
+        self.count = self._rows = 0
+        self._waiting.clear()
+        if self._file is not None:
+            with self._storing():
+                self._file.seek(0)
+                self._file.truncate()
+
+    def _judge(self) -> None:
+        rows = self._rows + self.count
+        if self.limit.rows is None and self.count > self.limit.share * rows:
+            self._fail(f"{self.count:,} of the first {rows:,} rows cannot be read, more than {self.limit.share * 100:g}%")
+
+    def _fail(self, what: str) -> None:
+        first = "; ".join(one.removeprefix("source: ") for one in self._first)
+        raise SourceError(f"source: {what} (max_bad_rows=, --max-bad-rows); the first: {first}; {_REPAIR}")
+
+    def _write(self, line: bytes) -> None:
+        if not self._begun:
+            self._waiting.append(line)
+            return
+        if self._over:
+            # the job has ended while its table was still being read
+            return
+        with self._storing():
+            if self._file is None:
+                assert self.directory is not None
+                os.makedirs(self.directory, mode=0o700, exist_ok=True)
+                now = datetime.datetime.now(datetime.UTC)
+                name = f"bad-rows-{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}.jsonl"
+                target = os.path.join(self.directory, name)
+                # a hidden name: no job reads such a file (`akrunner.io.unfinished`)
+                self._partial = os.path.join(self.directory, f".{name}.partial")
+                leftovers.register(self._partial)
+                self._file = private_file(self._partial, "xb")
+                self._target = target
+            self._file.write(line)
+
+    @contextlib.contextmanager
+    def _storing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            raise WriteError(
+                f"bad_rows: cannot write to {self.directory}: {e.strerror or e}; name another directory (--bad-rows)"
+            ) from None
+
+    # -- the job
+
+    def news(self) -> list[str]:
+        """Return the warnings about bad rows that were not returned before."""
+        new = self._first[self._told :]
+        self._told += len(new)
+        return new
+
+    def summary(self) -> list[str]:
+        """Return a warning about all bad rows; [] if there is none."""
+        if not self.count:
+            return []
+        rows = f"{self.count:,} row{'s' * (self.count != 1)} of the input could not be read and"
+        were = "was" if self.count == 1 else "were"
+        if self._target:
+            return [f"source: {rows} {were} written to {self._target}"]
+        return [f"source: {rows} {were} left out (bad_rows=, --bad-rows DIR keeps them)"]
+
+    def planned(self) -> str:
+        """Return what becomes of bad rows, in words, for a plan."""
+        where = "left out" if self.directory is None else f"written to a file in {self.directory}"
+        found = f"; {self.count:,} in what was read of the input's beginning" if self.count else ""
+        return f"{where}; more than {self.limit} fail the job{found}"
+
+    def begin(self) -> None:
+        """Write from now on, also what was found before."""
+        self._begun = True
+        waiting, self._waiting = self._waiting, []
+        for line in waiting:
+            self._write(line)
+
+    def commit(self) -> None:
+        """Make the file visible, because the job has succeeded.
+
+        Raises:
+            WriteError: it cannot be written.
+        """
+        if self._file is None:
+            return
+        if not self.count:
+            self.abort()
+            return
+        with self._storing():
+            sync(self._file)
+            self._file.close()
+            move_new(self._partial, self._target)
+        leftovers.forget(self._partial)
+        self._committed = True
+
+    def abort(self) -> None:
+        """Remove the file, also one that is committed, because the job has failed."""
+        self._over = True
+        if self._file is None:
+            return
+        with contextlib.suppress(OSError):
+            self._file.close()
+        leftovers.drop(self._partial)
+        if self._committed:
+            with contextlib.suppress(OSError):
+                os.unlink(self._target)
+        self._file, self._target, self._committed = None, "", False
+
+
+@contextlib.contextmanager
+def kept(bad: BadRows | None) -> Iterator[None]:
+    """Write the bad rows of the job that the block runs. They are removed if the block raises."""
+    if bad is None:
+        yield
+        return
+    try:
+        bad.begin()
+        yield
+    except BaseException:
+        bad.abort()
+        raise

@@ -1,0 +1,156 @@
+"""What becomes of bad rows: they are counted, shown, written, and limited."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from akrunner.errors import ConfigError, SourceError
+from akrunner.io.bad_rows import MOST_BAD_ROWS, BadRow, BadRows, Limit, kept
+from akrunner.options import OPTIONS
+
+
+def made(bad_rows: Any = "skip", max_bad_rows: Any = 100) -> BadRows:
+    found = BadRows.of(bad_rows, max_bad_rows)
+    assert found is not None
+    return found
+
+
+def take(bad: BadRows, count: int, first: int = 2) -> None:
+    bad.take("t.csv", [BadRow(line, "why", b"1,x") for line in range(first, first + count)])
+
+
+def test_the_default_of_the_option_is_the_one_that_is_meant() -> None:
+    (option,) = [one for one in OPTIONS if one.name == "max_bad_rows"]
+    assert option.default == MOST_BAD_ROWS
+
+
+def test_fail_needs_nothing() -> None:
+    assert BadRows.of("fail", 100) is None
+    with pytest.raises(ConfigError, match="max_bad_rows=.*means nothing with bad_rows='fail'"):
+        BadRows.of("fail", 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "limit"), [(0, Limit(0)), ("7", Limit(7)), ("1%", Limit(None, 0.01)), (" 0.5 % ", Limit(None, 0.005))]
+)
+def test_a_limit_is_a_number_or_a_share(given: Any, limit: Limit) -> None:
+    assert Limit.of(given) == limit
+
+
+@pytest.mark.parametrize("given", [-1, True, 1.5, "x", "101%", "-1%", None])
+def test_anything_else_is_no_limit(given: Any) -> None:
+    with pytest.raises(ConfigError, match="max_bad_rows"):
+        BadRows.of("skip", given)
+
+
+def test_the_first_five_are_warnings_each_once() -> None:
+    bad = made()
+    take(bad, 3)
+    assert bad.news() == [f"source: t.csv line {line}: why: '1,x'" for line in (2, 3, 4)]
+    take(bad, 4, 5)
+    assert len(bad.news()) == 2 and bad.news() == [] and bad.count == 7
+    assert bad.summary() == [
+        "source: 7 rows of the input could not be read and were left out (bad_rows=, --bad-rows DIR keeps them)"
+    ]
+
+
+def test_a_row_more_than_the_limit_fails() -> None:
+    bad = made(max_bad_rows=3)
+    take(bad, 3)
+    with pytest.raises(SourceError, match="more than 3 rows cannot be read.*t.csv line 2: why.*max_bad_rows="):
+        take(bad, 1, 9)
+
+
+def test_a_share_is_judged_at_the_end_and_once_there_are_many_rows() -> None:
+    bad = made(max_bad_rows="1%")
+    take(bad, 5)
+    bad.read(495)
+    bad.end()
+    take(bad, 1)
+    with pytest.raises(SourceError, match="6 of the first 501 rows cannot be read, more than 1%"):
+        bad.end()
+    bad = made(max_bad_rows="1%")
+    take(bad, 101)
+    bad.read(9_000)
+    with pytest.raises(SourceError, match="101 of the first 10,001 rows"):
+        bad.read(900)
+
+
+def test_they_are_written_when_the_job_has_succeeded_and_only_then(tmp_path: Path) -> None:
+    place = tmp_path / "bad" / "rows"
+    bad = made(place)
+    bad.take("t.csv", [BadRow(2, "why", b"\xff,x")])
+    # a plan ends here
+    assert not place.exists()
+    with kept(bad):
+        take(bad, 1, 3)
+        assert [name for name in os.listdir(place) if not name.startswith(".")] == []
+        bad.end()
+        bad.commit()
+    (name,) = os.listdir(place)
+    assert bad.file == str(place / name) and stat.S_IMODE(os.stat(place / name).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(place).st_mode) == 0o700
+    assert [json.loads(line) for line in (place / name).read_text().splitlines()] == [
+        {"file": "t.csv", "line": 2, "reason": "why", "text": "\\xff,x"},
+        {"file": "t.csv", "line": 3, "reason": "why", "text": "1,x"},
+    ]
+    assert bad.summary() == [f"source: 2 rows of the input could not be read and were written to {bad.file}"]
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_job_that_fails_leaves_no_file(tmp_path: Path, committed: bool) -> None:
+    bad = made(tmp_path)
+    with pytest.raises(ZeroDivisionError), kept(bad):
+        take(bad, 1)
+        if committed:
+            bad.commit()
+        raise ZeroDivisionError
+    assert os.listdir(tmp_path) == [] and bad.file is None
+    # a thread that still reads the table makes no new file
+    take(bad, 1)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_table_that_is_read_again_is_counted_again(tmp_path: Path) -> None:
+    bad = made(tmp_path)
+    with kept(bad):
+        take(bad, 2)
+        bad.restart()
+        take(bad, 1)
+        bad.commit()
+    assert bad.count == 1 and bad.file is not None and len(Path(bad.file).read_text().splitlines()) == 1
+
+
+def test_no_bad_row_after_a_restart_is_no_file(tmp_path: Path) -> None:
+    bad = made(tmp_path)
+    with kept(bad):
+        take(bad, 1)
+        bad.restart()
+        bad.commit()
+    assert os.listdir(tmp_path) == [] and bad.summary() == []
+
+
+def test_a_place_that_cannot_be_written_is_told_before(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place, words in (
+        (tmp_path / "file" / "x", "is no directory"),
+        ("s3://bucket/bad", "is a URL"),
+        ("/proc/bad", "may be written"),
+    ):
+        with pytest.raises(ConfigError, match=f"bad_rows.*{words}"):
+            BadRows.of(place, 100)
+
+
+def test_a_plan_says_what_becomes_of_them(tmp_path: Path) -> None:
+    bad = made(tmp_path, "1%")
+    take(bad, 1)
+    assert bad.planned() == (
+        f"written to a file in {tmp_path}; more than 1% of the rows fail the job; 1 in what was read of the input's beginning"
+    )
+    assert made().planned() == "left out; more than 100 rows fail the job"
