@@ -15,7 +15,6 @@ To add one, write a module with a `StreamSystem` called SYSTEM, and add a row to
 from __future__ import annotations
 
 import importlib
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
