@@ -95,6 +95,8 @@ class Checkpoint(object):
         self._batch = 0
         #: the number of the newest save; 0 for none
         self._number = 0
+        #: the number of the save with which this attempt began; 0 for none
+        self._begun_with = 0
         #: whether a save is due as soon as the epoch has ended
         self._due = False
         self._seed = int.from_bytes(os.urandom(4), "little") if seed is None else seed
@@ -274,10 +276,11 @@ class Checkpoint(object):
         if found and goes_on:
             # before one is removed: of another number of workers, some may have no saves
             self._check_rows(found[-1])
-        common = self._common() if goes_on else []
+        # a replay does what the attempt would do next
+        common = self._common(self._made_before if not self._replayed else lambda task, number: True) if goes_on else []
         missing = [task for task in self._tasks if not self._saves(task)]
         # what comes after it was saved by some tasks only, before they were ended
-        newest = common[-1] if common else 0
+        newest = self._begun_with = common[-1] if common else 0
         self._remove([number for number in found if number > newest])
         self._clean()
         if common:
@@ -350,6 +353,7 @@ class Checkpoint(object):
         return {
             "version": _VERSION, "epoch": self.epoch, "batch": self._batch, "step": self.step, "seed": self._seed,
             "rows": self._rows, "how": self._how, "saved": self._saved(), "run_id": self._run_id,
+            "attempt": self._config.attempt,
         }  # fmt: skip
 
     def _saved(self) -> List[str]:
@@ -432,14 +436,37 @@ class Checkpoint(object):
             return []
         return sorted(int(name) for name in names if name.isdigit())
 
-    def _common(self) -> List[int]:
-        """Return the numbers of the saves that every task has, in order: tasks that compute together go on together."""
-        some = [set(self._saves(task)) for task in self._tasks]
-        return sorted(set.intersection(*some))
+    def _common(self, counts: Callable[[str, int], bool]) -> List[int]:
+        """Return the numbers of the saves that every task has, in order: tasks that compute together go on together.
+
+        A task may begin later than another one, which has saved again by then: the saves that it finds of its own are not of
+        the same course as those.
+
+        Args:
+            counts: whether a task's save of that number counts.
+        """
+        return sorted(set.intersection(*({n for n in self._saves(task) if counts(task, n)} for task in self._tasks)))
+
+    def _made_before(self, task: str, number: int) -> bool:
+        """Whether a save was made before this attempt."""
+        return not self._made_now(task, number)
+
+    def _of_this_course(self, task: str, number: int) -> bool:
+        """Whether a save is one of those that led to where this attempt is."""
+        return number <= self._begun_with or self._made_now(task, number)
+
+    def _made_now(self, task: str, number: int) -> bool:
+        """Whether a save was made in this attempt of this job."""
+        try:
+            with open(os.path.join(self._folder(task), _name(number), _POSITION)) as f:
+                said = json.load(f)
+        except (OSError, ValueError):
+            return False  # it is being removed, or damaged, which is told when it is read
+        return isinstance(said, dict) and (said.get("run_id"), said.get("attempt")) == (self._run_id, self._config.attempt)
 
     def _prune(self) -> None:
         """Remove saves that are older than those to keep, except those that this task needs to go on with another one."""
-        common = self._common()
+        common = self._common(self._of_this_course)
         mine = self._saves(self._task)
         if common:
             oldest = min([common[-1]] + mine[-self._keep :])

@@ -155,7 +155,7 @@ def test_a_failure_is_told_on_both_sides(told: dict[str, Any]) -> None:
         ("too many", "the job needs 50 task slots"),
         (
             "select",
-            "select=, input_schema=, columns=, defaults=: the rows of the PyFlink table do not come through this process",
+            "select=, input_schema=, columns=, defaults=, decimals=: the rows of the PyFlink table do not come through this process",
         ),
         ("local", "give engine='flink'"),
         ("map", "column 'm'"),

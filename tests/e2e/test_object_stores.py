@@ -163,7 +163,9 @@ def test_a_server_that_fails_now_and_then(seed: int, target: str, s3: S3, monkey
         write(f"s3://{s3.bucket}/{target}", 3000, overwrite=True)
         assert flaky.failed
     assert ids(pq.read_table(f"{s3.bucket}/{target.rstrip('/')}", filesystem=s3.fs())) == sorted([*range(3000)] * 2)
-    assert s3.uploads() == []
+    # an upload was begun, and nobody heard of it: only who knows its id can end it
+    unknown = [path for method, path, how in flaky.failed if method == "POST" and path.endswith("?uploads") and how == "late"]
+    assert len(s3.uploads()) == len(unknown)
 
 
 @pytest.mark.parametrize(

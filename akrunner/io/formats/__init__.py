@@ -87,7 +87,7 @@ def named(name: str) -> Format:
 
 def is_folder(form: str | None) -> bool:
     """Whether many small files are read together in a format of that name."""
-    return any(one.name == form for one in FOLDERS)
+    return isinstance(form, str) and any(one.name == form for one in FOLDERS)
 
 
 def check_format(given: Any, parameter: str, kind: type[ConfigError] = SourceError) -> str | None:

@@ -34,6 +34,7 @@ class Job:
     def __init__(self, folder: Path, form: str = "columns", tasks: tuple[str, ...] = ("chief:0",), rows: int = ROWS) -> None:
         self.folder, self.form, self.tasks, self.rows = folder, form, tasks, rows
         self.seen: dict[str, list[int]] = {}
+        self.attempts = 0
 
     def config(self, **fields: Any) -> BatchTaskConfig:
         path = self.folder / "dataset"
@@ -67,7 +68,8 @@ class Job:
             **given,
         }
         self.seen = {}
-        return Checkpoint(config or self.config(), **given)
+        self.attempts += 1
+        return Checkpoint(config or self.config(attempt=self.attempts if resume else 0), **given)
 
     def train(self, checkpoint: Checkpoint, epochs: int = 3, end_at: int | None = None, **how: Any) -> None:
         """Train until it is done, or until it is killed before the batch `end_at`."""
@@ -217,6 +219,21 @@ def test_tasks_go_on_together(tmp_path: Path) -> None:
     assert job.checkpoint(every=2, task="worker:0").step == 2
 
 
+def test_a_task_that_begins_late_goes_on_with_the_others(tmp_path: Path) -> None:
+    """By then another one has made saves with the numbers of those that this one has from before."""
+    job = Job(tmp_path, tasks=("chief:0", "worker:0"))
+    for task in job.tasks:
+        with pytest.raises(Ended):
+            job.train(job.checkpoint(every=2, task=task, config=job.config(attempt=0)), end_at=4 if task == "chief:0" else 9)
+    second = job.config(attempt=1)
+    chief = job.checkpoint(every=2, config=second)
+    assert chief.step == 4
+    with pytest.raises(Ended):
+        job.train(chief, end_at=11)
+    assert job.saves()[0] == "00000002", "the other one needs it"
+    assert job.checkpoint(every=2, task="worker:0", config=second).step == 4
+
+
 def test_all_begin_anew_where_one_has_not_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = Job(tmp_path, tasks=("chief:0", "worker:0"))
     with pytest.raises(Ended):
@@ -231,10 +248,10 @@ def test_a_new_job_does_not_take_an_earlier_ones_place(tmp_path: Path) -> None:
     job.train(job.checkpoint(every=4), epochs=1)
     with pytest.raises(ValueError, match=r"holds the saves of an earlier job: --resume \(resume=True\) goes on"):
         job.checkpoint(resume=False)
-    assert job.checkpoint(config=job.config(attempt=1), resume=False).restored, "this job's own"
+    assert job.checkpoint(config=job.config(attempt=9), resume=False).restored, "this job's own"
     with pytest.raises(ValueError, match="holds the saves of an earlier job"):
         # its first attempt was refused, or failed before
-        job.checkpoint(config=job.config(attempt=1), resume=False, run_id="another")
+        job.checkpoint(config=job.config(attempt=9), resume=False, run_id="another")
     assert job.checkpoint(run_id="another").restored
 
 
