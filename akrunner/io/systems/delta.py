@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -69,7 +69,8 @@ class _Delta:
             columns = _columns(table)
             _check_writable(table, overwrite, place.shown)
         lakes.check_rows(columns, schema, partition, place.shown)
-        return TableSink(place.shown, schema, lambda: _Writing(place, table, columns, by, partition, overwrite))
+        target = lakes.Target(place, table, columns, by, partition, overwrite)
+        return TableSink(place.shown, schema, lambda: _Writing(target))
 
 
 SYSTEM = _Delta()
@@ -206,57 +207,39 @@ def _check_writable(table: Any, overwrite: bool, shown: str) -> None:
 
 
 class _Writing(lakes.Waiting):
-    """Writes rows as one new version of a Delta table.
-
-    Args:
-        table: the DeltaTable as it was when the output was opened; None: there was none.
-    """
-
-    def __init__(
-        self,
-        place: Url,
-        table: Any | None,
-        columns: pa.Schema,
-        by: Sequence[str],
-        partition: Mapping[str, str | None],
-        overwrite: bool,
-    ) -> None:
-        super().__init__(columns, partition, place.shown)
-        self._uri = _place(place)
-        self._table, self._by, self._overwrite = table, list(by), overwrite
+    """Writes rows as one new version of a Delta table."""
 
     def commit(self) -> None:
         from deltalake import CommitProperties, write_deltalake
         from deltalake.exceptions import CommitFailedError, DeltaError
 
-        rows = self._spool.reader()
+        target, rows = self._target, self._spool.reader()
         try:
-            if self._table is None:
-                write_deltalake(
-                    self._uri, rows, mode="error", partition_by=self._by or None, storage_options=_options(self._uri) or None
-                )
-            elif not self._overwrite:
+            if target.table is None:
+                uri = _place(target.place)
+                write_deltalake(uri, rows, mode="error", partition_by=target.by or None, storage_options=_options(uri) or None)
+            elif not target.overwrite:
                 if self._spool.rows:
-                    write_deltalake(self._table, rows, mode="append")
-            elif self._partition:
+                    write_deltalake(target.table, rows, mode="append")
+            elif target.partition:
                 # deltalake refuses this if another writer has added rows to the partition meanwhile
-                write_deltalake(self._table, rows, mode="overwrite", predicate=self._predicate())
+                write_deltalake(target.table, rows, mode="overwrite", predicate=self._predicate())
             else:
                 # a second try would silently replace also what another writer has added meanwhile
                 once = CommitProperties(max_commit_retries=0)
-                write_deltalake(self._table, rows, mode="overwrite", commit_properties=once)
+                write_deltalake(target.table, rows, mode="overwrite", commit_properties=once)
         except CommitFailedError as e:
             raise lakes.conflict(self._shown, e) from None
         except DeltaError as e:
-            if self._table is None and "already exists" in str(e):
+            if target.table is None and "already exists" in str(e):
                 raise came_meanwhile(self._shown) from None
             raise
 
     def _predicate(self) -> str:
         """Return SQL that is true of the rows of the partition."""
         told = []
-        for name, value in self._partition.items():
-            kind = self._columns.field(name).type
+        for name, value in self._target.partition.items():
+            kind = self._target.columns.field(name).type
             if value is None:
                 told.append(f"{quoted(name)} IS NULL")
                 continue

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import fsspec
@@ -78,7 +78,8 @@ class _Iceberg:
                 if overwrite:
                     _planned(table.scan(), f"output: {place.shown}", SinkError)
         lakes.check_rows(columns, schema, partition, place.shown)
-        return TableSink(place.shown, schema, lambda: _Writing(place, table, columns, by, partition, overwrite))
+        target = lakes.Target(place, table, columns, by, partition, overwrite)
+        return TableSink(place.shown, schema, lambda: _Writing(target))
 
 
 SYSTEM = _Iceberg()
@@ -286,28 +287,12 @@ def _form(table: Any) -> tuple[Any, ...]:
 
 
 class _Writing(lakes.Waiting):
-    """Writes rows as one new snapshot of an Iceberg table.
-
-    Args:
-        table: the table as it was when the output was opened; None: there was none.
-    """
-
-    def __init__(
-        self,
-        place: Url,
-        table: Any | None,
-        columns: pa.Schema,
-        by: Sequence[str],
-        partition: Mapping[str, str | None],
-        overwrite: bool,
-    ) -> None:
-        super().__init__(columns, partition, place.shown)
-        self._place, self._table, self._by, self._overwrite = place, table, by, overwrite
+    """Writes rows as one new snapshot of an Iceberg table."""
 
     def commit(self) -> None:
-        if self._table is not None and not self._overwrite and not self._spool.rows:
+        if self._target.table is not None and not self._target.overwrite and not self._spool.rows:
             return
-        with _loaded(self._place, SinkError) as (catalog, now):
+        with _loaded(self._target.place, SinkError) as (catalog, now):
             self._commit(self._begun(catalog, now))
 
     def _commit(self, transaction: Any) -> None:
@@ -324,12 +309,12 @@ class _Writing(lakes.Waiting):
             transaction.commit_transaction()
         except (CommitFailedException, TableAlreadyExistsError, _refused()) as e:
             _remove(transaction._table.io, written)
-            raise (lakes.conflict(self._shown, e) if self._table is not None else came_meanwhile(self._shown)) from None
+            raise (lakes.conflict(self._shown, e) if self._target.table is not None else came_meanwhile(self._shown)) from None
 
     def close(self) -> None:
         super().close()
-        if self._table is not None:
-            self._table.catalog.close()
+        if self._target.table is not None:
+            self._target.table.catalog.close()
 
     def _begun(self, catalog: Any, now: Any | None) -> Any:
         """Return a transaction, which makes the table if there was none.
@@ -339,15 +324,15 @@ class _Writing(lakes.Waiting):
         Raises:
             WriteError: another writer has changed the table's columns or partitions, which the files would not have.
         """
-        if self._table is not None:
-            if now is None or _form(now) != _form(self._table):
+        if self._target.table is not None:
+            if now is None or _form(now) != _form(self._target.table):
                 raise lakes.conflict(self._shown, ValueError("its columns or partitions are others now"))
             # what replaces rows is checked against what the table was when the output was opened
-            return (self._table if self._overwrite else now).transaction()
-        transaction = catalog.create_table_transaction(_named(self._place)[1], schema=self._columns)
-        if self._by:
+            return (self._target.table if self._target.overwrite else now).transaction()
+        transaction = catalog.create_table_transaction(_named(self._target.place)[1], schema=self._target.columns)
+        if self._target.by:
             with transaction.update_spec() as spec:
-                for column in self._by:
+                for column in self._target.by:
                     spec.add_identity(column)
         return transaction
 
@@ -360,9 +345,9 @@ class _Writing(lakes.Waiting):
         from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
         update = transaction.update_snapshot()
-        snapshot = update.overwrite() if self._overwrite and self._table is not None else update.fast_append()
+        snapshot = update.overwrite() if self._target.overwrite and self._target.table is not None else update.fast_append()
         changes = False
-        for task in self._replaced(snapshot) if self._overwrite and self._table is not None else ():
+        for task in self._replaced(snapshot) if self._target.overwrite and self._target.table is not None else ():
             snapshot.delete_data_file(task.file)
             changes = True
         for rows in _gathered(self._spool.reader()):
@@ -381,14 +366,14 @@ class _Writing(lakes.Waiting):
         """
         from pyiceberg.expressions import AlwaysTrue, And, EqualTo, IsNull
 
-        assert self._table is not None
-        if not self._partition:
-            return list(self._table.scan().plan_files())
-        told = [IsNull(name) if value is None else EqualTo(name, value) for name, value in self._partition.items()]
+        assert self._target.table is not None
+        if not self._target.partition:
+            return list(self._target.table.scan().plan_files())
+        told = [IsNull(name) if value is None else EqualTo(name, value) for name, value in self._target.partition.items()]
         wanted = told[0] if len(told) == 1 else And(*told)
         # of what other writers do meanwhile, only rows of this partition are a conflict
         snapshot.delete_by_predicate(wanted)
-        tasks = list(self._table.scan(row_filter=wanted).plan_files())
+        tasks = list(self._target.table.scan(row_filter=wanted).plan_files())
         mixed = next((task for task in tasks if task.residual != AlwaysTrue()), None)
         if mixed is not None:
             raise WriteError(

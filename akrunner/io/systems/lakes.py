@@ -13,6 +13,7 @@ import importlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -287,22 +288,37 @@ class Spool:
         leftovers.drop(self._folder)
 
 
-class Waiting(Transaction):
-    """Keeps a job's rows in a `Spool` until they are committed.
+@dataclass(frozen=True)
+class Target:
+    """The table into which a job's rows go.
 
-    Args:
-        table: the columns of the table.
+    Attributes:
+        place: the URL that names it.
+        table: the library's own table, as it was when the output was opened; None: there was none.
+        columns: its columns.
+        by: the columns by which it is partitioned.
         partition: values of `partition=`.
-        shown: the table's name in errors.
+        overwrite: whether the rows replace those of the table, or of the partition.
     """
 
-    def __init__(self, table: pa.Schema, partition: Mapping[str, str | None], shown: str) -> None:
-        self._columns, self._partition, self._shown = table, partition, shown
-        self._spool = Spool(table)
+    place: Url
+    table: Any | None
+    columns: pa.Schema
+    by: list[str]
+    partition: Mapping[str, str | None]
+    overwrite: bool
+
+
+class Waiting(Transaction):
+    """Keeps a job's rows in a `Spool` until they are committed."""
+
+    def __init__(self, target: Target) -> None:
+        self._target, self._shown = target, target.place.shown
+        self._spool = Spool(target.columns)
 
     def append(self, rows: pa.Table) -> None:
         for batch in rows.to_batches():
-            self._spool.append(shaped(batch, self._columns, self._partition, self._spool.rows, self._shown))
+            self._spool.append(shaped(batch, self._target.columns, self._target.partition, self._spool.rows, self._shown))
 
     def close(self) -> None:
         self._spool.drop()
