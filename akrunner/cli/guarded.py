@@ -134,7 +134,8 @@ def _failed(error: BaseException, as_json: bool) -> int:
         trace = redacted("".join(traceback.format_exception(error)))
         return _say("InternalError", message, code, as_json, trace)
     body = failure(error, code) if as_json else None
-    return _say(type(error).__name__, str(error), code, as_json, kind=True, body=body)
+    message = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    return _say(type(error).__name__, message, code, as_json, kind=True, body=body)
 
 
 def _left(error: BaseException) -> str:
@@ -277,7 +278,7 @@ def failure(error: BaseException, code: int) -> dict[str, Any]:
     body = _head(type(error).__name__, str(error.args[0]) if error.args else "", code)
     body["failure"] = dataclasses.asdict(first) if first is not None else None
     body["others"] = [dataclasses.asdict(other) for other in getattr(error, "others", ())]
-    body["warnings"] = list(getattr(error, "warnings", ()))
+    body["warnings"] = [*getattr(error, "warnings", ()), *getattr(error, "__notes__", ())]
     body["work_dir"] = getattr(error, "work_dir", None)
     body["log"] = (first.log_path or None) if first is not None else None
     for name in ("broken", "unfetched"):

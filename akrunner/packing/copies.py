@@ -27,6 +27,7 @@ from akrunner.errors import WriteError
 from akrunner.folders.gathered import MOST_BYTES
 from akrunner.folders.pool import is_url, why_not
 from akrunner.folders.remote import Unfetched, too_large
+from akrunner.folders.words import quoted
 from akrunner.foreign import underway
 
 LIST = "bad_rows.csv"
@@ -278,9 +279,9 @@ def write_list(folder: str, kept: Sequence[Kept]) -> list[str]:
                 raise WriteError(f"bad_rows (--bad-rows): {check_list(folder)}")
             _replace(path, partial, _joined(before, [tuple(map(_plain, row)) for row in kept]))
     lost = [row for row in kept if not row[2]]
-    said = f"{path} says why each was left out"
+    said = f"{quoted(path)} says why each was left out"
     if lost:
-        few = ", ".join(f"{row[0]}: {row[3]}" for row in lost[:3]) + (", ..." if len(lost) > 3 else "")
+        few = ", ".join(f"{quoted(row[0])}: {row[3]}" for row in lost[:3]) + (", ..." if len(lost) > 3 else "")
         were = "was" if len(lost) == 1 else "were"
         said += f"; {len(lost):,} of {len(kept):,} {were} not copied there ({few})"
     return [said]

@@ -62,11 +62,23 @@ def run_pack(asked: PackArguments) -> Packed:
                 state.check_files(asked.verify)
             earlier = _earlier(state) if not overwrite else None
         given = given_of(asked, settings, earlier)
-        _check(asked, given, settings, state)
         whole = _dry if dry_run else _packed
-        with _of_output(state, WriteError):
-            found = whole(given, settings, state, overwrite, meter)
+        with _warned(given):
+            _check(asked, given, settings, state)
+            with _of_output(state, WriteError):
+                found = whole(given, settings, state, overwrite, meter)
     return dataclasses.replace(found, seconds=time.monotonic() - began, dry_run=dry_run)
+
+
+@contextlib.contextmanager
+def _warned(given: Given) -> Iterator[None]:
+    """Add the warnings about an input to an error that leaves the block: they may say what has led to it."""
+    try:
+        yield
+    except AkrunnerError as e:
+        for said in given.said:
+            e.add_note(f"before that: {said}")
+        raise
 
 
 @contextlib.contextmanager

@@ -48,6 +48,19 @@ def test_an_end(error: BaseException, code: int, name: str, capsys: pytest.Captu
     assert ("Traceback" in err) == (name == "InternalError")
 
 
+def test_what_was_told_before_an_error_stands_behind_it(capsys: pytest.CaptureFixture[str]) -> None:
+    error = akrunner.ReadError("a row is broken")
+    error.add_note("before that: 1 file was passed over")
+
+    def run() -> Any:
+        raise error
+
+    ended(run, True)
+    assert json.loads(capsys.readouterr().out)["warnings"] == ["before that: 1 file was passed over"]
+    ended(run, False)
+    assert capsys.readouterr().err == "akrunner: ReadError: a row is broken\nbefore that: 1 file was passed over\n"
+
+
 def test_a_signal_that_comes_when_tables_were_changed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,14 @@ def test_options_of_files_mean_nothing_for_a_table(tmp_path: Path) -> None:
             run({"n": [1]}, tmp_path / "out", **options)
 
 
+def test_a_failed_run_gives_its_warnings_too(texts: Path, tmp_path: Path) -> None:
+    (texts / "c.txt").write_bytes(b"\xff")
+    (texts / "note.md").write_text("passed over")
+    with pytest.raises(ReadError) as failed:
+        run(texts, tmp_path / "out")
+    assert failed.value.__notes__ == ["before that: 1 file is no text by its name, and was passed over: note.md"]
+
+
 def test_a_dry_run_says_so_and_writes_nothing(texts: Path, tmp_path: Path) -> None:
     found = run(texts, tmp_path / "out", dry_run=True)
     assert found.dry_run and found.rows == 2 and found.seconds > 0 and not (tmp_path / "out").exists()
