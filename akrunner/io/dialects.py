@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from akrunner.errors import ConfigError
-from akrunner.io import parse
+from akrunner.io import parse_csv
 from akrunner.io.csv_options import swap
 from akrunner.io.formats.base import pieces_of
 from akrunner.io.paths import Files
@@ -44,7 +44,7 @@ class Dialect:
         self.there, self.back = swap(delimiter, quote)
 
 
-class _Parser(parse.CsvParser):
+class _Parser(parse_csv.CsvParser):
     """Parses text of a dialect.
 
     Args:

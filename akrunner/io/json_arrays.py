@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from akrunner.errors import SourceError
-from akrunner.io import parse
+from akrunner.io import parse, parse_json
 from akrunner.io.lines import Positions
 from akrunner.io.text import BOM, PIECE_BYTES, ROW_BYTES, SHOWN, Piece, Pieces
 
@@ -240,7 +240,7 @@ class ArrayPieces(Pieces):
         )
 
 
-class ArrayParser(parse.JsonParser):
+class ArrayParser(parse_json.JsonParser):
     """Parses the pieces of `ArrayPieces`."""
 
     def whole(self, piece: Piece) -> pa.Table:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from akrunner.errors import SourceError
-from akrunner.io import parse
+from akrunner.io import parse, parse_csv
 from akrunner.io.ahead import ahead
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.compression import endings
@@ -69,13 +69,13 @@ class Csv(Lines):
         asked: pa.Schema | None,
         like: pa.Schema | None = None,
         only: Sequence[str] | None = None,
-    ) -> parse.CsvParser:
+    ) -> parse_csv.CsvParser:
         if only is None and asked is not None:
             only = asked.names
-        return parse.CsvParser(pieces, asked, like, only, csv=self.options, sure=self.sure)
+        return parse_csv.CsvParser(pieces, asked, like, only, csv=self.options, sure=self.sure)
 
-    def block_parser(self, pieces: Pieces, schema: pa.Schema) -> parse.CsvParser:
-        return parse.CsvParser(pieces, like=schema, names=schema.names, csv=self._settled)
+    def block_parser(self, pieces: Pieces, schema: pa.Schema) -> parse_csv.CsvParser:
+        return parse_csv.CsvParser(pieces, like=schema, names=schema.names, csv=self._settled)
 
     @property
     def _settled(self) -> CsvOptions:
@@ -152,7 +152,7 @@ class _Files:
             asked = pa.schema([field for field in asked if not pa.types.is_nested(field.type)])
         with closed_on_failure(file.close):
             form, pieces, notes = self._form.text(file.read, path, bad=self._table.bad)
-            parser = parse.CsvParser(pieces, asked, like, self._table.only, csv=form.options, sure=form.sure)
+            parser = parse_csv.CsvParser(pieces, asked, like, self._table.only, csv=form.options, sure=form.sure)
             try:
                 schema, batches = parse.opened(pieces, tolerant(parser, pieces, self._table.bad, self._table.fits))
             finally:

@@ -8,7 +8,7 @@ from typing import IO
 import pyarrow as pa
 
 from akrunner.errors import SourceError
-from akrunner.io import parse
+from akrunner.io import parse, parse_json
 from akrunner.io.ahead import ahead
 from akrunner.io.compression import endings
 from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing, is_blob, unpacked
@@ -29,12 +29,12 @@ class Jsonl(Lines):
     title = "JSON"
     tolerant = True
 
-    def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> parse.JsonParser:
+    def parser(self, pieces: Pieces, asked: pa.Schema | None, like: pa.Schema | None = None) -> parse_json.JsonParser:
         # columns that the schema does not name are ignored
-        return parse.JsonParser(pieces, asked, like if asked is None else None)
+        return parse_json.JsonParser(pieces, asked, like if asked is None else None)
 
-    def block_parser(self, pieces: Pieces, schema: pa.Schema) -> parse.JsonParser:
-        return parse.JsonParser(pieces, like=schema)
+    def block_parser(self, pieces: Pieces, schema: pa.Schema) -> parse_json.JsonParser:
+        return parse_json.JsonParser(pieces, like=schema)
 
     def opener(self, table: Reading) -> Opener:
         return _Files(self, table).open
@@ -78,11 +78,11 @@ class _Files:
                     "give JSON lines"
                 )
             pieces = ArrayPieces(read, path) if array else Pieces(read, self._form.quoted, path, bad=bad)
-            parser = ArrayParser(pieces, *types) if array else parse.JsonParser(pieces, *types)
+            parser = ArrayParser(pieces, *types) if array else parse_json.JsonParser(pieces, *types)
             schema, batches = parse.opened(pieces, parser if array else tolerant(parser, pieces, bad, self._table.fits))
         return schema, ahead(closing(self._seen(parser, path, batches), file.close))
 
-    def _seen(self, parser: parse.JsonParser, path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _seen(self, parser: parse_json.JsonParser, path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches; check at the end of the last file that every column that was asked for was seen.
 
         Raises:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from akrunner.errors import SourceError
 from akrunner.io import formats
 from akrunner.io.casts import asked
-from akrunner.io.parse import JsonParser
+from akrunner.io.parse_json import JsonParser
 from akrunner.io.text import Piece, Pieces
 
 #: a character that no JSON text has as it is
