@@ -23,10 +23,11 @@ from akrunner.io.paths import local_path
 from akrunner.options import called
 from akrunner.packing import filejob, pictures, rowjob
 from akrunner.packing.described import check_columns, rounded, wider
-from akrunner.packing.given import Earlier, Given, given_of
+from akrunner.packing.given import Earlier, Given
 from akrunner.packing.progress import Meter, PackProgress
 from akrunner.packing.result import Packed
 from akrunner.packing.settings import PackArguments, Settings, settings_of
+from akrunner.packing.source import given_of
 from akrunner.packing.state import State
 
 #: a limit of open files that is enough for any run: threads that fetch URLs, nested buckets of tables, a shard of each split

@@ -12,11 +12,11 @@ import pytest
 from akrunner.errors import ConfigError, ReadError
 from akrunner.packing import filejob
 from akrunner.packing.filejob import Bad
-from akrunner.packing.given import given_of
 from akrunner.packing.leftout import LeftOut
 from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed
 from akrunner.packing.settings import PackArguments, settings_of
+from akrunner.packing.source import given_of
 from akrunner.packing.state import State
 
 

@@ -10,10 +10,11 @@ import pytest
 
 from akrunner.errors import ReadError, SourceError
 from akrunner.packing import filejob, rowjob
-from akrunner.packing.given import Earlier, given_of
+from akrunner.packing.given import Earlier
 from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed
 from akrunner.packing.settings import PackArguments, settings_of
+from akrunner.packing.source import given_of
 from akrunner.packing.state import State
 
 

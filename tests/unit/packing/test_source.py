@@ -1,0 +1,127 @@
+"""What `pack` takes a source for: directories and text files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from akrunner.errors import ConfigError, SourceError
+from akrunner.folders.gathered import NAME, SIZE
+from akrunner.packing.given import Earlier, Given
+from akrunner.packing.settings import PackArguments, settings_of
+from akrunner.packing.source import given_of
+
+
+def given(source: Any, earlier: Earlier | None = None, **options: Any) -> Given:
+    asked = PackArguments(source, "out", **options)
+    return given_of(asked, settings_of(asked), earlier)
+
+
+def files(folder: Path, **texts: str) -> Path:
+    for name, text in texts.items():
+        path = folder / name.replace("__", "/").replace("_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def names(of: Given) -> list[bytes]:
+    assert of.index is not None
+    return sorted(of.index.table.column(NAME).to_pylist())
+
+
+def rows(of: Given) -> list[dict[str, Any]]:
+    return [row for _, table in of.tables for batch in table.batches() for row in batch.to_pylist()]
+
+
+def test_nothing_is_an_error_that_says_what_may_be_given() -> None:
+    with pytest.raises(SourceError, match="source: nothing is given: .* a directory of images or texts"):
+        given(None)
+
+
+def test_a_directory_of_images_has_its_folders_as_classes(tmp_path: Path) -> None:
+    files(tmp_path, cat__1_jpg="x", dog__2_png="y", dog__a_md="z")
+    found = given(tmp_path)
+    assert (found.kind, found.place, found.is_files, found.classes()) == ("images", str(tmp_path), True, ["cat", "dog"])
+    assert names(found) == [b"cat/1.jpg", b"dog/2.png"]
+    assert found.said == ["1 file is no image by its name, and was passed over: dog/a.md"]
+    without = given(tmp_path, label="none")
+    assert without.classes() == [] and without.asked == {"label": "none"}
+    assert given(tmp_path, kind="files").kind == "files" and len(names(given(tmp_path, kind="files"))) == 3
+    # what has to be the same in later runs
+    kept = found.kept(settings_of(PackArguments("in", "out", seed=3)))
+    assert (kept["kind"], kept["source"], kept["label"], kept["seed"]) == ("images", str(tmp_path), None, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"label": "kind"}, r"label='kind' \(--label\): the folders of a directory are its classes"),
+        ({"columns": "a"}, r"columns= \(--columns\) is for text files that stand side by side"),
+        ({"paths": "a"}, r"paths= \(--paths\) is for tables, and .* holds images"),
+        ({"input_schema": "a int"}, r"input_schema= \(--input-schema\) is for tables, and .* holds images"),
+        ({"kind": "rows"}, r"kind='rows' \(--kind rows\): by their names, the files in .* are images, not tables"),
+        ({"kind": "pictures"}, "kind='pictures'"),
+    ],
+)
+def test_options_that_mean_nothing_for_a_directory_of_images(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        given(files(tmp_path, a__1_jpg="x"), **options)
+
+
+def test_folders_may_be_splits(tmp_path: Path) -> None:
+    files(tmp_path, dev__cat__1_jpg="x", train__dog__2_jpg="x")
+    found = given(tmp_path, split="folders")
+    assert found.splits == ("dev", "train") and found.classes() == ["cat", "dog"]
+    files(tmp_path, dataset_json__cat__1_jpg="x")
+    with pytest.raises(SourceError, match=r"a folder in .* is called dataset\.json, as a file that pack writes"):
+        given(tmp_path, split="folders")
+    with pytest.raises(ConfigError, match=r"split='folders' \(--split folders\) is for a directory"):
+        given({"a": [1]}, split="folders")
+
+
+def test_several_directories_of_files_are_not_packed_at_once(tmp_path: Path) -> None:
+    files(tmp_path, a__1_jpg="x", b__2_jpg="y")
+    with pytest.raises(SourceError, match=f"{tmp_path}/a is a directory of images, and of these pack takes one at a time"):
+        given([tmp_path / "a", tmp_path / "b"])
+    with pytest.raises(SourceError, match="give the directory that holds the images"):
+        given([tmp_path / "a" / "1.jpg"])
+
+
+def test_text_files_stand_side_by_side_or_one_behind_the_other(tmp_path: Path) -> None:
+    files(tmp_path, text_txt="a\nb\n", label_txt="1\n2\n")
+    beside = given([tmp_path / "text.txt", tmp_path / "label.txt"])
+    assert rows(beside) == [{"text": "a", "label": "1"}, {"text": "b", "label": "2"}]
+    assert beside.label == "label" and beside.said == ["the files stand side by side, as the columns text, label"]
+    assert beside.asked == {"label": "label", "columns": ["text", "label"], "whole": True} and len(beside.tables) == 1
+    behind = given(f"{tmp_path}/*.txt", columns="line")
+    assert rows(behind) == [{"line": "1"}, {"line": "2"}, {"line": "a"}, {"line": "b"}]
+    assert [name for name, _ in behind.tables] == [b"label.txt", b"text.txt"] and behind.home == str(tmp_path)
+    assert behind.files is not None and behind.files.column(SIZE).to_pylist() == [4, 4]
+
+
+def test_errors_of_text_files(tmp_path: Path) -> None:
+    files(tmp_path, a_txt="1\n", b_txt="2\n")
+    with pytest.raises(SourceError, match=f"source: there is no text file {tmp_path}/c.txt on this machine"):
+        given(tmp_path / "c.txt")
+    with pytest.raises(ConfigError, match=r"columns \(--columns\): 1 name for 2 files"):
+        given([tmp_path / "a.txt", tmp_path / "b.txt"], columns="x")
+    with pytest.raises(ConfigError, match=r"kind='files' \(--kind files\) takes a directory, and packs a row a file"):
+        given(tmp_path / "a.txt", kind="files")
+
+
+def test_a_text_is_a_path_and_so_is_an_object_that_says_so(tmp_path: Path) -> None:
+    class Place(os.PathLike[str]):
+        def __fspath__(self) -> str:
+            return str(tmp_path)
+
+    files(tmp_path, a__1_txt="x")
+    assert names(given(Place())) == names(given(str(tmp_path))) == [b"a/1.txt"]
+
+
+def test_a_format_of_folders_is_for_jobs(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"input_format='images' .* is for run, train and predict; pack takes a directory"):
+        given(files(tmp_path, cat__1_jpg="x"), input_format="images")
