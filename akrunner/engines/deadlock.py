@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from akrunner.engines.supervision.states import TaskRecord, TaskState
-from akrunner.launch.session import TaskSession
 from akrunner.spec import TaskSpec
+
+if TYPE_CHECKING:
+    from akrunner.launch.session import TaskSession
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)', re.MULTILINE)
 

@@ -6,7 +6,7 @@ import ast
 import functools
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -325,35 +325,76 @@ def room(path: Path) -> str:
 class Read(NamedTuple):
     """What a module's file says of other modules.
 
-    Attributes: imports: the name of each that it imports, with `akrunner.x` for `from akrunner import x`; of_akrunner: those of akrunner that are
-    imported at its top or when a function is called; for types alone does not count; texts: what stands in strings that mention akrunner,
-    docstrings apart.
+    Attributes: imports: the name of each that it imports, with `akrunner.x` for `from akrunner import x`; needed: those that are imported at its
+    top or when a function is called, and modules of akrunner by their whole name; for types alone does not count; loaded: those that it gives as
+    strings to what imports or looks for them (`import_module("x")`); texts: what stands in strings that mention akrunner, docstrings apart.
     """
 
     imports: list[str]
-    of_akrunner: set[str]
+    needed: set[str]
+    loaded: set[str]
     texts: list[str]
+
+
+def _called(node: ast.AST, loaders: set[str]) -> list[ast.expr]:
+    """Return what a call of one of these functions is given, [] for any other node."""
+    if not isinstance(node, ast.Call):
+        return []
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+    return [*node.args, *(keyword.value for keyword in node.keywords)] if name in loaders else []
+
+
+@functools.cache
+def loaders() -> set[str]:
+    """The functions that import the module that a string names, or look for it: Python's, and ours that hand their argument on to these."""
+    found = {"import_module", "__import__", "find_spec"}
+    texts = [path.read_text() for path in modules()]
+    trees = [ast.parse(text) for text in texts if "import_module" in text or "find_spec" in text]
+    for made in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        taken = {argument.arg for argument in made.args.args}
+        given = [one for node in ast.walk(made) for one in _called(node, found)]
+        if taken & {node.id for one in given for node in ast.walk(one) if isinstance(node, ast.Name)}:
+            found.add(made.name)
+    return found
+
+
+def _strings(given: list[ast.expr]) -> set[str]:
+    """Return the strings that stand there, by themselves, in a tuple or list, or as the beginning of an f-string."""
+    inner = [child for one in given for child in (one.elts if isinstance(one, ast.Tuple | ast.List) else [one])]
+    firsts = [one.values[0] if isinstance(one, ast.JoinedStr) and one.values else one for one in inner]
+    return {one.value for one in firsts if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+def _loaded(tree: ast.AST) -> set[str]:
+    """Return the names of modules that are given as strings to what imports them, also one after the other in a loop."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        found |= _strings(_called(node, loaders()))
+        if isinstance(node, ast.For) and any(_called(inner, loaders()) for inner in ast.walk(node)):
+            found |= _strings([node.iter])
+    return found
 
 
 @functools.cache
 def read(path: Path) -> Read:
     """Each file is parsed once for all tests of this module."""
-    found = Read([], set(), [])
+    tree = ast.parse(path.read_text())
+    found = Read([], set(), _loaded(tree), [])
     # (node, whether it is there for types alone)
-    pending: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text()), False)]
+    pending: list[tuple[ast.AST, bool]] = [(tree, False)]
     while pending:
         node, typed = pending.pop()
         if isinstance(node, ast.Import):
             found.imports.extend(alias.name for alias in node.names)
             if not typed:
-                found.of_akrunner.update(alias.name for alias in node.names)
+                found.needed.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
                 found.imports.append(whole if node.module == "akrunner" else node.module or "")
                 if not typed:
-                    found.of_akrunner.add(whole if whole in MODULES else node.module or "")
+                    found.needed.add(whole if whole in MODULES else node.module or "")
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
         elif isinstance(node, ast.Constant):
@@ -373,14 +414,41 @@ def test_imports_point_down(path: Path) -> None:
         if package == "akrunner":
             other = rest.split(".")[0]
             assert other == own or other in MAY[own], f"{path} imports {name}"
-        for restricted, rooms in ONLY_IN.items():
-            if package == restricted:
-                where = str(path.relative_to(ROOT).with_suffix(""))
-                assert any(where == r or where.startswith(r + "/") for r in rooms), f"{path} imports {name}"
         if own == "wire":
             assert package in STDLIB | {"akrunner"}, f"{path} imports {name}"
         if own == "worker":
             assert package in STDLIB | {"akrunner", "numpy", "tensorflow", *ALINKS, *PAIS}, f"{path} imports {name}"
+
+
+#: what is looked for and not imported: (module, package) -> why
+LOOKED_FOR = {
+    ("launch/interpreters", "tensorflow"): "to say whether this process's interpreter can run the tasks",
+    ("worker/flink_row", "pyflink"): "a stand-in takes its place where it is missing",
+}
+
+
+@pytest.mark.parametrize("path", list(modules()), ids=lambda p: str(p.relative_to(ROOT)))
+def test_libraries_are_where_the_table_has_them(path: Path) -> None:
+    """By `import`, or by a string that names the library to what imports it."""
+    where = str(path.relative_to(ROOT).with_suffix(""))
+    for name in [*read(path).imports, *read(path).loaded]:
+        package = name.partition(".")[0]
+        rooms = ONLY_IN.get(package, {where}) if (where, package) not in LOOKED_FOR else {where}
+        assert any(where == r or where.startswith(r + "/") for r in rooms), f"{path} imports {name}"
+
+
+def test_a_string_that_loads_a_library_is_seen() -> None:
+    assert {"client", "library"} <= loaders()
+    for text in (
+        "import importlib\nimportlib.import_module('redis.asyncio')",
+        "from importlib import import_module\nimport_module(name='redis')",
+        "client('redis', 'extra')",
+        "base.client('redis', 'extra')",
+        "import_module(f'redis.{x}')",
+        "for name in ('redis', 'os'):\n    import_module(name)",
+    ):
+        assert "redis" in {name.partition(".")[0] for name in _loaded(ast.parse(text))}, text
+    assert not _loaded(ast.parse("wanted = 'redis'\nshow('redis')"))
 
 
 #: of the Flink engine, a room for each process -> those whose code it brings along
@@ -439,18 +507,44 @@ def _at_the_top(path: Path) -> set[str]:
     return found
 
 
-def test_an_agent_imports_only_what_flinks_python_has() -> None:
-    """By way of every module of akrunner that its own modules import, and of the packages around these."""
-    todo = {name for name in MODULES if name.startswith("akrunner.engines.flink.taskmanager")}
+def _brought(room: str, imports: Callable[[Path], set[str]]) -> Iterator[tuple[str, str]]:
+    """Yield (module, what it imports), for a room's modules, every module of akrunner that these import, and so on; with the packages around
+    each. What is of akrunner is left out."""
+    todo = {name for name in MODULES if name == room or name.startswith(room + ".")}
+    assert todo
     seen: set[str] = set()
     while todo:
         module = todo.pop()
         seen.add(module)
-        for name in _at_the_top(MODULES[module]):
-            package = name.partition(".")[0]
-            assert package in STDLIB | FLINKS_PACKAGES | {"akrunner"}, f"{MODULES[module]} imports {name}"
+        for name in imports(MODULES[module]):
             parts = name.split(".")
             todo |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)} & MODULES.keys() - seen
+            if parts[0] != "akrunner":
+                yield module, name
+
+
+def test_an_agent_imports_only_what_flinks_python_has() -> None:
+    """By way of every module of akrunner that its own modules import, and of the packages around these."""
+    for module, name in _brought("akrunner.engines.flink.taskmanager", _at_the_top):
+        assert name.partition(".")[0] in STDLIB | FLINKS_PACKAGES, f"{module} imports {name}"
+
+
+#: what values are made of
+VALUES = {"__future__", "collections", "dataclasses", "enum", "re", "typing"}
+#: and what comes along with the ground that they stand on (`spec`, `errors`, `checks`): nothing that starts a process or talks to one. `signal`,
+#: `threading` and `time` are of `wire`: a signal's number, and what reads and writes frames has
+GROUND = VALUES | {
+    "contextlib", "datetime", "difflib", "errno", "functools", "itertools", "json", "math", "numbers", "os", "pyarrow", "secrets", "shutil",
+    "signal", "stat", "struct", "sys", "threading", "time", "traceback", "urllib",
+}  # fmt: skip
+
+
+def test_supervision_consists_of_values() -> None:
+    """Nothing in it, and nothing that it brings along, can start, wait for or end anything."""
+    own = "akrunner.engines.supervision"
+    for module, name in _brought(own, lambda path: read(path).needed | read(path).loaded):
+        allowed = VALUES if module.startswith((own, "akrunner.engines.deadlock")) else GROUND
+        assert name.partition(".")[0] in allowed, f"{module} imports {name}"
 
 
 @pytest.mark.parametrize("path", list(modules()), ids=lambda p: str(p.relative_to(ROOT)))
@@ -485,7 +579,7 @@ def test_a_circle_is_found() -> None:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    assert _circle({name: (read(path).of_akrunner & MODULES.keys()) - {name} for name, path in MODULES.items()}) == []
+    assert _circle({name: (read(path).needed & MODULES.keys()) - {name} for name, path in MODULES.items()}) == []
 
 
 def test_no_room_stands_above_itself() -> None:
@@ -496,14 +590,65 @@ def test_every_room_is_in_the_plan() -> None:
     assert {room(path) for path in modules()} <= set(MAY)
 
 
-def test_every_module_is_on_the_map() -> None:
-    """docs/house.md, where a newcomer looks for the room of a change; what mirrors names of others is there as a whole."""
-    named = set(re.findall(r"`([\w./]+)`", (ROOT.parent / "docs" / "house.md").read_text()))
-    names = {name.rpartition("/")[2].removesuffix(".py") for name in named}
-    mirrors = ("worker/akdl/", "worker/flink_ml/", "worker/pai/")
+#: what mirrors names of others, which the map has as a whole
+MIRRORS = ("worker/akdl/", "worker/flink_ml/", "worker/pai/")
+
+
+def _on_the_map(page: str) -> list[set[str]]:
+    """Return each file that a page's sections name: the paths in `akrunner`, without `.py`, that its name may stand for.
+
+    A section's heading has its rooms: `a/`, or `a/` and `b/`. Rows of its table have files in their first cell; a folder's name goes on for the
+    other files of the row: `formats/csv`, `npz`. Text counts where there is no table, and for whole paths with `.py`.
+    """
+    found: list[set[str]] = []
+    for section in re.split(r"^####? ", page, flags=re.MULTILINE)[1:]:
+        heading, _, body = section.partition("\n")
+        rooms = re.findall(r"`([\w/]+)/`", heading) or [""]
+        if any(f"{room}/" in MIRRORS for room in rooms) and not TABLE_ROW.search(body):
+            continue
+        rows = [row["files"] for row in TABLE_ROW.finditer(body)]
+        around = heading + re.sub(r"^\|.*$", "", body, flags=re.MULTILINE)
+        found.extend({name.removesuffix(".py")} for name in re.findall(r"`([\w/]+\.py)`", around))
+        for text in rows or [re.sub(r"`[\w/]+\.py`", "", around)]:
+            folder = ""
+            for name in re.findall(r"`([\w/]*\w)(?:\.py)?`", text):
+                folder = name.rpartition("/")[0] or folder
+                path = "/".join(part for part in (folder, name.rpartition("/")[2]) if part)
+                found.append({f"{room}/{path}".lstrip("/") for room in rooms})
+    return found
+
+
+#: a row of a table that names files, in its first cell
+TABLE_ROW = re.compile(r"^\| (?P<files>`\w[^|]*) \|.*\n", re.MULTILINE)
+
+
+def _map() -> str:
+    page = (ROOT.parent / "docs" / "house.md").read_text()
+    return page.partition("\n## The rooms, file by file\n")[2].partition("\n## ")[0]
+
+
+def _to_be_named() -> set[str]:
     paths = [path.relative_to(ROOT) for path in modules() if path.name not in ("__init__.py", "__main__.py")]
-    missing = [str(path) for path in paths if path.stem not in names and not str(path).startswith(mirrors)]
-    assert not missing
+    return {str(path.with_suffix("")) for path in paths if not str(path).startswith(MIRRORS)}
+
+
+def test_every_module_is_on_the_map() -> None:
+    """docs/house.md, where a newcomer looks for the room of a change, has each file in the section of its own room."""
+    assert sorted(_to_be_named() - set().union(*_on_the_map(_map()))) == []
+
+
+def test_every_file_on_the_map_is_there() -> None:
+    files = {str(path.relative_to(ROOT).with_suffix("")) for path in modules()}
+    assert [named for named in _on_the_map(_map()) if not named & files] == []
+
+
+def test_a_row_that_the_map_lacks_is_seen() -> None:
+    """Also if another room has a file of that name."""
+    page, expected = _map(), _to_be_named()
+    rows = list(TABLE_ROW.finditer(page))
+    assert len(rows) > 200
+    for row in rows:
+        assert expected - set().union(*_on_the_map(page[: row.start()] + page[row.end() :])), row[0]
 
 
 #: what has no unit test of its name -> why
