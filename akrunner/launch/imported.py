@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable
 
 from akrunner.errors import ScriptError
-from akrunner.launch import bundle, own_modules
+from akrunner.launch import bundle
 from akrunner.launch.asking import ask
+from akrunner.launch.functions import own_modules
 from akrunner.spec import JobSpec
 
 _SECONDS = 20.0

@@ -23,7 +23,8 @@ from akrunner.io.paths import check_apart
 from akrunner.io.splits import check_split, check_table
 from akrunner.io.table import TableSource, no_rows
 from akrunner.io.taken import check_columns, check_defaults
-from akrunner.launch import capacity, environments, files, functions, imported, interpreters
+from akrunner.launch import capacity, environments, files, imported, interpreters
+from akrunner.launch.functions import writing
 from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.places import check_directories, directory, made
@@ -79,7 +80,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     job = _settings(mode, given)
     looked_at = given.script if isinstance(given.script, ScriptSpec) else None
     with ours(ScriptError, "script"):
-        function = functions.written(given.script) if looked_at is None and callable(given.script) else None
+        function = writing.written(given.script) if looked_at is None and callable(given.script) else None
     script_path = function.path if function is not None else ""
     if looked_at is None and function is None:
         check_order(given.script, given.source)
