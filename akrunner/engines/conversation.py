@@ -177,12 +177,12 @@ class Conversation:
             if not self._stopped:
                 self._failing(type(e).__name__, f"{type(e).__name__}: {e}")
 
-    def _say(self, kind: int, **body: Any) -> None:
+    def _say(self, kind: int, body: Any) -> None:
         self._writer.write_json(kind, body)
 
     def _refuse(self, number: int, error: Exception) -> None:
         words = crossing.said(error) if isinstance(error, DataError) else str(error)
-        self._say(frames.TABLE_FAILED, request=number, type=type(error).__name__, message=words)
+        self._say(frames.TABLE_FAILED, messages.TableFailed(request=number, type=type(error).__name__, message=words))
 
     def _look(self) -> None:
         while not self._stopped:
@@ -196,16 +196,20 @@ class Conversation:
             number = body["request"]
             try:
                 if kind == frames.TAKE_WORK:
-                    self._say(frames.WORK, request=number, work=self._tables.works.take(body, self._task.role))
+                    work = self._tables.works.take(body, self._task.role)
+                    self._say(frames.WORK, messages.Work(request=number, work=work))
                 else:
                     name, reading = self._tables.reading(body["table"])
                     start, stop = name.rows(reading.rows)
-                    told = {"columns": crossing.described(reading.info), "start": start, "rows": stop - start}
-                    self._say(frames.TABLE_OPENED, request=number, credits=0, replaces=[], **told)
+                    columns = crossing.described(reading.info)
+                    told = messages.TableOpened(
+                        request=number, columns=columns, start=start, rows=stop - start, credits=0, replaces=[]
+                    )
+                    self._say(frames.TABLE_OPENED, told)
             except AkrunnerError as e:
                 self._refuse(number, e)
 
-    def _read(self, number: int, request: _Request, body: Mapping[str, Any]) -> None:
+    def _read(self, number: int, request: _Request, body: messages.ReadTable) -> None:
         try:
             name, reading = self._tables.reading(body["table"])
             for batch in self._batches(reading, body):
@@ -230,14 +234,14 @@ class Conversation:
                 )
             # free the request before the task is told: it may open its next table at once
             request.over = request.done = True
-            self._say(frames.TABLE_DONE, request=number, rows=request.rows)
+            self._say(frames.TABLE_DONE, messages.TableDone(request=number, rows=request.rows))
         except AkrunnerError as e:
             request.over = True
             self._refuse(number, e)
         finally:
             request.over = True
 
-    def _batches(self, reading: Reading, body: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, reading: Reading, body: messages.ReadTable) -> Iterator[pa.RecordBatch]:
         """Yield a table's rows in chunks.
 
         Raises:
@@ -255,7 +259,7 @@ class Conversation:
                 return
             yield batch
 
-    def _write(self, number: int, request: _Request, body: Mapping[str, Any]) -> None:
+    def _write(self, number: int, request: _Request, body: messages.WriteTable) -> None:
         try:
             output, part = self._tables.output(body["table"], self._task, body["slice"], body["process"], number)
         except AkrunnerError as e:
@@ -264,8 +268,11 @@ class Conversation:
             return
         try:
             schema = crossing.written(output.info)
-            shown = {"columns": crossing.described(output.info), "start": 0, "rows": 0, "replaces": part.replaces}
-            self._say(frames.TABLE_OPENED, request=number, credits=wire.CREDITS, **shown)
+            columns = crossing.described(output.info)
+            told = messages.TableOpened(
+                request=number, columns=columns, start=0, rows=0, credits=wire.CREDITS, replaces=part.replaces
+            )
+            self._say(frames.TABLE_OPENED, told)
             while not self._stopped:
                 try:
                     taken = request.waiting.get(timeout=_TICK)
@@ -282,11 +289,11 @@ class Conversation:
                 self._tables.has_moved()
                 with self._changed:
                     request.credits += 1
-                self._say(frames.WRITE_MORE, request=number, chunks=1)
+                self._say(frames.WRITE_MORE, messages.More(request=number, chunks=1))
         except (DataError, WriteError, ProtocolError, frames.WireError) as e:
-            told = f"row of table {body['table']} that it refuses: {crossing.said(e)}" if isinstance(e, DataError) else str(e)
+            words = f"row of table {body['table']} that it refuses: {crossing.said(e)}" if isinstance(e, DataError) else str(e)
             request.over = True
-            self._failing(type(e).__name__, told)
+            self._failing(type(e).__name__, words)
             self._refuse(number, e)
         finally:
             request.over = True
@@ -298,7 +305,7 @@ class Conversation:
         with underway(WriteError, f"table {request.name}"):
             part.close()
         request.over = request.done = True
-        self._say(frames.TABLE_DONE, request=number, rows=rows)
+        self._say(frames.TABLE_DONE, messages.TableDone(request=number, rows=rows))
 
     # -- the end
 

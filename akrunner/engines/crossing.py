@@ -7,7 +7,6 @@ cross as text, lists and structs as JSON, and are read from text on the way back
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +17,7 @@ from akrunner.errors import DataError, ReadError
 from akrunner.schema import Field, Schema
 from akrunner.tables import types
 from akrunner.tables.store import TableInfo
+from akrunner.wire.messages import TableColumn
 
 #: the part of Arrow's message with Arrow's name of a type; akrunner's message has MaxCompute's name already
 _UNSAID = re.compile(r" as a scalar of type .*")
@@ -25,15 +25,15 @@ _UNSAID = re.compile(r" as a scalar of type .*")
 _ODD = (pa.ArrowException, ValueError, TypeError, OverflowError, RecursionError)
 
 
-def described(info: TableInfo) -> list[dict[str, Any]]:
+def described(info: TableInfo) -> list[TableColumn]:
     """Return the description of a table's columns that a worker is sent; the partition columns come last
     (`akrunner.wire.messages`)."""
     told = [
-        {"name": one.name, "type": types.words_of(one), "dtype": _dtype(one), "partition": False, "nullable": one.nullable}
+        TableColumn(name=one.name, type=types.words_of(one), dtype=_dtype(one), partition=False, nullable=one.nullable)
         for one in info.columns
     ]
     parts = [
-        {"name": one.name, "type": types.words_of(one), "dtype": _dtype(one), "partition": True, "nullable": False}
+        TableColumn(name=one.name, type=types.words_of(one), dtype=_dtype(one), partition=True, nullable=False)
         for one in info.keys
     ]
     return told + parts

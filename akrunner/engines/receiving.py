@@ -27,6 +27,7 @@ from akrunner.errors import DataError, JobError, ProtocolError, WriteError
 from akrunner.foreign import underway
 from akrunner.launch.session import Event, EventKind
 from akrunner.spec import TaskSpec
+from akrunner.wire import messages
 
 #: how a table's rows failed, by the exception's type; any other exception is a fault of akrunner
 _TABLE_KINDS = {
@@ -135,7 +136,8 @@ class Receiver:
             self._run.sink.answered(event.task, event.data["number"])
 
     def _report(self, event: Event, state: State) -> None:
-        name, data = event.task.name, event.data
+        name = event.task.name
+        data: messages.Report = event.data
         if data["metrics"]:
             self.metrics[name] = data["metrics"]
         else:
@@ -145,7 +147,7 @@ class Receiver:
         self.reports.append({"task": name, "step": data["step"], "time_ns": data["time_ns"], **data["metrics"]})
 
     def _closed(self, event: Event, state: State) -> on.Event:
-        body = event.data
+        body: messages.Closed = event.data
         failed = None
         if not body["ok"]:
             failed = report.with_full_disks(report.of_record(body["failure"], self._run.job.schema), self._run.disks)

@@ -55,14 +55,14 @@ class Event:
     Attributes:
         task: the task.
         kind: the kind of event.
-        data: the body of the frame.
+        data: the body of the frame, whose shape `akrunner.wire.messages` declares.
         frame: the frame, of an output event.
         error: the error, of a broken event.
     """
 
     task: TaskSpec
     kind: EventKind
-    data: Mapping[str, Any]
+    data: Any
     frame: frames.Frame | None = None
     error: BaseException | None = None
 
@@ -178,17 +178,17 @@ class TaskSession:
             shares: how many rows each worker got.
             splits: for each worker, how many rows of each split it got; (): the rows are not split.
         """
-        body = {"rows": self.rows_sent, "total_rows": total_rows, "shares": list(shares), "splits": list(map(list, splits))}
+        body = messages.End(rows=self.rows_sent, total_rows=total_rows, shares=list(shares), splits=list(map(list, splits)))
         self.writer.write_json(frames.END, body)
 
     def start(self) -> None:
         """Tell the task that every task is ready, so that it may call `main`."""
-        self.writer.write_json(frames.START, {})
+        self.writer.write_json(frames.START, messages.Empty())
 
     def stop(self) -> None:
         """Tell the task that the job needs it no longer and that it may end. Does nothing if the worker has gone."""
         try:
-            self.writer.write_json(frames.STOP, {})
+            self.writer.write_json(frames.STOP, messages.Empty())
         except OSError:
             pass
 
@@ -302,7 +302,8 @@ class TaskSession:
             return
         if frame.kind == frames.LEFT:
             # no event is posted, because the job may be over by now
-            self.left = list(messages.read(frame)["notes"])
+            left: messages.Left = messages.read(frame)
+            self.left = list(left["notes"])
             return
         if frame.kind == frames.ANSWERED:
             self.post(EventKind.ANSWERED, {"number": frame.count})

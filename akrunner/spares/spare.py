@@ -157,7 +157,7 @@ class Spare:
         if self.lifeless():
             return Answer(self.lifeless(), False)
         self._answer = None
-        self._say(frames.OFFER, {"names": list(names)})
+        self._say(frames.OFFER, messages.Offer(names=list(names)))
         self._wait(lambda: self._answer is not None, _PATIENCE)
         return self._answer or Answer(self.lifeless() or "the warm worker did not answer", False)
 
@@ -216,7 +216,7 @@ class Spare:
             while not until() and time.monotonic() < deadline and not self.lifeless():
                 self._changed.wait(0.05)
 
-    def _say(self, kind: int, body: dict[str, Any]) -> None:
+    def _say(self, kind: int, body: Any) -> None:
         try:
             self._writer.write_json(kind, body)
         except OSError:
@@ -240,11 +240,13 @@ class Spare:
         """Whether its next message is for this object, and not for a job."""
         return self._answer is None or bool(self._answer.why)
 
-    def _heard(self, kind: int, body: dict[str, Any]) -> None:
+    def _heard(self, kind: int, body: Any) -> None:
         if kind == frames.WAITING:
-            self.waiting, self.seconds = True, float(body["seconds"])
+            waits: messages.Waiting = body
+            self.waiting, self.seconds = True, float(waits["seconds"])
         elif kind == frames.ANSWER:
-            self._answer = Answer(body["why"], not body["stale"], body["stale"])
+            answer: messages.Answer = body
+            self._answer = Answer(answer["why"], not answer["stale"], answer["stale"])
 
 
 def become(input_fd: int, env: Mapping[str, str], late: Sequence[str], cwd: str, bundle: str) -> None:
@@ -256,7 +258,7 @@ def become(input_fd: int, env: Mapping[str, str], late: Sequence[str], cwd: str,
         late: variables that the spare has and that may have other values now.
     """
     names = [*late, *(name for name in env if is_late(name))]
-    body = {"env": {name: env.get(name) for name in names}, "cwd": cwd, "bundle": bundle}
+    body = messages.Order(env={name: env.get(name) for name in names}, cwd=cwd, bundle=bundle)
     with contextlib.suppress(OSError):  # it has ended; the caller that waits for its first message notices
         frames.FrameWriter(input_fd).write_json(frames.ORDER, body)
 

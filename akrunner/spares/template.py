@@ -23,7 +23,7 @@ from akrunner.launch.pipes import Pipes
 from akrunner.launch.process import Exit, LocalProcess, OthersChild, spare_process, worker_environment
 from akrunner.spares.spare import IMPORTING, Spare
 from akrunner.spares.wanted import Wanted, early, is_late
-from akrunner.wire import frames
+from akrunner.wire import frames, messages
 from akrunner.wire.ending import started
 
 #: seconds it may take to fork; and to report how a fork that is gone has ended. A template that is stopped or dead is noticed
@@ -81,8 +81,15 @@ class Template(Spare):
             leftovers.watch(process.pid)
             super().__init__(wanted, process, mark, [name for name in env if is_late(name)], began)
             undone.pop_all()
-        told = {"env": dict(wanted.task_env), "cpus": list(wanted.cpus), "overlay": wanted.overlay, "preload": list(preload)}
-        self._say(frames.SPARE, {**told, "began_ns": int(self.began * 1e9), "temp": self._temp})
+        told = messages.Spare(
+            env=dict(wanted.task_env),
+            cpus=list(wanted.cpus),
+            overlay=wanted.overlay,
+            preload=list(preload),
+            began_ns=int(self.began * 1e9),
+            temp=self._temp,
+        )
+        self._say(frames.SPARE, told)
 
     def wait_until_imported(self) -> str:
         """Block until it has imported its modules, for at most as long as a cold start would take.
@@ -141,7 +148,7 @@ class Template(Spare):
         try:
             with self._asking, contextlib.suppress(OSError):  # it has ended, which is noticed below
                 socket.send_fds(self._socket, [mark.encode()], list(pipes.far))
-                self._say(frames.FORK, {"mark": mark})
+                self._say(frames.FORK, messages.Fork(mark=mark))
             self._wait(lambda: mark in self._forks, _FORKING)
             told = self._forks.get(mark, {"why": self.lifeless() or "the process that is forked for each did not answer"})
             if told["why"]:

@@ -3,15 +3,9 @@
 The host writes it and the worker checks it by these declarations; type checkers use them in both halves.
 """
 
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
-from akrunner.wire.frames import WireError
-
-if TYPE_CHECKING:
-    from typing import TypedDict
-else:
-    # Python 3.7 has no TypedDict; at run time only the annotations are read
-    TypedDict = object
+from akrunner.wire.shapes import TypedDict, check
 
 
 class Script(TypedDict):
@@ -124,34 +118,6 @@ class Context(TypedDict):
 
 def read(body: Mapping[str, Any]) -> Context:
     """Check that a message's body is a context, with every field and of the right types. Raises: WireError: it is not."""
-    _check("context", body, Context)
+    check("context", body, Context)
     # a newer host may send further fields; they are ignored
     return body  # type: ignore[return-value]
-
-
-def _check(name: str, body: Any, declared: Any) -> None:
-    for field, annotation in declared.__annotations__.items():
-        if field not in body:
-            raise WireError("a %s has no %r" % (name, field))
-        if not _fits(body[field], annotation):
-            raise WireError("a %s has the %r %.100r" % (name, field, body[field]))
-
-
-def _fits(value: Any, annotation: Any) -> bool:
-    if annotation is Any:
-        return True
-    origin = getattr(annotation, "__origin__", None)
-    if origin is None and hasattr(annotation, "__annotations__"):
-        if not isinstance(value, dict):
-            return False
-        _check(annotation.__name__, value, annotation)
-        return True
-    if origin is None:
-        # a boolean does not count as a number; a whole number counts as a float
-        return type(value) in ((float, int) if annotation is float else (annotation,))
-    of = annotation.__args__
-    if origin in (list, List):
-        return isinstance(value, list) and all(_fits(one, of[0]) for one in value)
-    if origin in (dict, Dict):
-        return isinstance(value, dict) and all(_fits(k, of[0]) and _fits(one, of[1]) for k, one in value.items())
-    return any(_fits(value, one) for one in of)

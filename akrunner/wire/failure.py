@@ -6,13 +6,15 @@ A record is a JSON object: `type`, `message`, `traceback` (text, with the chain 
 
 import time
 import traceback
-from typing import Any, Dict, Optional
+from typing import Optional
+
+from akrunner.wire.messages import Failure
 
 #: characters that are kept of the beginning, and of the end, of a message or traceback
 _MOST_CHARACTERS = 128 << 10
 
 
-def record(error: BaseException, phase: str, text: Optional[str] = None) -> Dict[str, Any]:
+def record(error: BaseException, phase: str, text: Optional[str] = None) -> Failure:
     """Return the failure record of an exception.
 
     Args:
@@ -28,13 +30,7 @@ def record(error: BaseException, phase: str, text: Optional[str] = None) -> Dict
         message = str(error)
     except Exception as e:  # a broken __str__ must not hide the failure it belongs to
         message = "<its message cannot be printed: %s>" % type(e).__name__
-    return {
-        "type": _shown(name),
-        "message": _shown(message),
-        "traceback": _shown(text),
-        "phase": phase,
-        "time_ns": time.time_ns(),
-    }
+    return Failure(type=_shown(name), message=_shown(message), traceback=_shown(text), phase=phase, time_ns=time.time_ns())
 
 
 def _shown(text: str) -> str:

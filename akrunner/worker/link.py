@@ -87,25 +87,25 @@ class Link(object):
         self.tables: Optional[Broker] = None
         self._spooled = threading.Event()
         self._started = threading.Event()
-        self._result: Tuple[int, Dict[str, Any]] = (0, {})
+        self._result: Tuple[int, messages.End] = (0, messages.End(rows=0, total_rows=0, shares=[], splits=[]))
         self._error: Optional[BaseException] = None
 
     def handshake(self) -> Context:
         """Say hello to the host and return the context that it answers with."""
         self.writer.write_json(
             frames.HELLO,
-            {
-                "version": PROTOCOL_VERSION,
-                "pid": os.getpid(),
-                "python": "%d.%d.%d" % sys.version_info[:3],
-                "executable": sys.executable,
-            },
+            messages.Hello(
+                version=PROTOCOL_VERSION,
+                pid=os.getpid(),
+                python="%d.%d.%d" % sys.version_info[:3],
+                executable=sys.executable,
+            ),
         )
         frame = self._expect(frames.CONTEXT)
         self.context = told = read_context(frame.json())
         return told
 
-    def spool(self, path: str, split: bool = False) -> Tuple[int, Dict[str, Any]]:
+    def spool(self, path: str, split: bool = False) -> Tuple[int, messages.End]:
         """Write the rows to the spool file as they arrive.
 
         Args:
@@ -143,7 +143,7 @@ class Link(object):
         rows = arrived[frames.DATA]
         if kind != frames.END:
             raise frames.WireError("expected data or end, got %s" % frames.NAMES[kind])
-        end = messages.read(frames.Frame(kind, count, self._reader.read_payload(size)))
+        end: messages.End = messages.read(frames.Frame(kind, count, self._reader.read_payload(size)))
         if end["rows"] != rows:
             raise frames.WireError("%d rows were sent, %d arrived" % (end["rows"], rows))
         if split and arrived[frames.MARKS] != rows:
@@ -201,7 +201,7 @@ class Link(object):
         if any(event & select.POLLHUP for _, event in poll.poll(0)):
             host_is_gone()
 
-    def wait_for_rows(self) -> Tuple[int, Dict[str, Any]]:
+    def wait_for_rows(self) -> Tuple[int, messages.End]:
         """Block until all rows are in the spool file. Returns and raises the same as `spool`."""
         self._spooled.wait()
         if self._error is not None:

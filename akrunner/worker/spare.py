@@ -59,19 +59,19 @@ def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]
     alone = template.why_not(opened, told["temp"])
     # what was printed so far belongs in the log, as after a cold start
     sys.stdout.flush()
-    host.writer.write_json(frames.WAITING, {"seconds": time.monotonic() - began, "alone": alone})
+    host.writer.write_json(frames.WAITING, messages.Waiting(seconds=time.monotonic() - began, alone=alone))
     kind, body = host.next((frames.OFFER, frames.FORK))
     if kind == frames.FORK:
         read_fd, write_fd = template.Template(host, socket_fd).serve(body)
         host = Host(read_fd, write_fd)
-        host.writer.write_json(frames.WAITING, {"seconds": 0, "alone": ""})
+        host.writer.write_json(frames.WAITING, messages.Waiting(seconds=0, alone=""))
         _, body = host.next((frames.OFFER,))
     else:
         os.close(socket_fd)
     while True:
         stale = files.changed()
         why = stale or shadowed(body["names"], imported)
-        host.writer.write_json(frames.ANSWER, {"why": why, "stale": bool(stale)})
+        host.writer.write_json(frames.ANSWER, messages.Answer(why=why, stale=bool(stale)))
         if not why:
             break
         _, body = host.next((frames.OFFER,))

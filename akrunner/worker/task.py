@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Optional, Sequence
 
-from akrunner.wire import asks_about, failure, frames
+from akrunner.wire import asks_about, failure, frames, messages
 from akrunner.wire.context import Context, TFConfig
 from akrunner.worker import data, export, flink_row, pai_program, placing, quick, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
@@ -95,7 +95,7 @@ class Task(object):
         """Call a function that runs the script's code; a process that the script has forked does not return from it."""
         return only_here(self.pid, lambda e: format_failure(e, self.context), call, *args)
 
-    def run(self) -> Dict[str, Any]:
+    def run(self) -> messages.Closed:
         """Run the task. Returns: the body of the CLOSED frame."""
         failed = None
         try:
@@ -149,20 +149,21 @@ class Task(object):
         self.tables.end()
         return failed
 
-    def closed(self, failed: Optional[BaseException] = None) -> Dict[str, Any]:
+    def closed(self, failed: Optional[BaseException] = None) -> messages.Closed:
         """Return the body of the CLOSED frame. Args: failed: the exception that ended the task; None for success."""
         self.notes += pai_program.unknown_flags() if self.context["script"]["pai"] else []
-        body = {
-            "ok": failed is None,
-            "rows": self.writer.rows if self.writer else 0,
-            "rows_read": self.stream.rows_read if self.stream else 0,
-            "main_ns": self.main_ns,
-            "output_blocked_ns": self.link.writer.blocked_ns,
-            "notes": self.notes + self.refused.news(),
-        }
+        body = messages.Closed(
+            ok=failed is None,
+            rows=self.writer.rows if self.writer else 0,
+            rows_read=self.stream.rows_read if self.stream else 0,
+            main_ns=self.main_ns,
+            output_blocked_ns=self.link.writer.blocked_ns,
+            rows_dropped=self.uneven_rows["rows_dropped"],
+            rows_padded=self.uneven_rows["rows_padded"],
+            notes=self.notes + self.refused.news(),
+        )
         if self.unasked is not None:
-            body.update(unasked=self.unasked, asked=self.asked)
-        body.update(self.uneven_rows)
+            body["unasked"], body["asked"] = self.unasked, self.asked
         if self.meter is not None and self.main_began is not None:
             body["input"] = self.meter.record()
         if failed is not None:
@@ -178,18 +179,18 @@ class Task(object):
     def say_left(self, notes: List[str]) -> None:
         """Send LEFT, after CLOSED: the exit handlers have run. Args: notes: about what the script left running."""
         try:
-            self.link.writer.write_json(frames.LEFT, {"notes": notes + self.refused.news()})
+            self.link.writer.write_json(frames.LEFT, messages.Left(notes=notes + self.refused.news()))
         except OSError:
             self.link.check_host()
 
-    def say(self, closed: Dict[str, Any]) -> None:
+    def say(self, closed: messages.Closed) -> None:
         """Send CLOSED; called by the thread that ends the task."""
         try:
             self.link.writer.write_json(frames.CLOSED, closed)
         except OSError:
             self.link.check_host()
 
-    def say_and_stay(self, closed: Dict[str, Any]) -> None:
+    def say_and_stay(self, closed: messages.Closed) -> None:
         """Send CLOSED. If other tasks may need this task's TensorFlow server, return only when the host says that none does."""
         self.staying = closed["ok"] and self.context["stays"]
         self.say(closed)
@@ -227,7 +228,7 @@ class Task(object):
     def serve(self) -> None:
         """Tell the host that this task serves other tasks, and wait until the host says that none needs it."""
         self.serving = True
-        self.link.writer.write_json(frames.SERVING, {})
+        self.link.writer.write_json(frames.SERVING, messages.Empty())
         self.link.stopped.wait()
 
     def uneven(self, **rows: int) -> None:
@@ -243,7 +244,7 @@ class Task(object):
             from akrunner.worker.tables import install
 
             self.tables = link.tables = install.enter(context, link.writer)
-        link.writer.write_json(frames.OPENED, {})
+        link.writer.write_json(frames.OPENED, messages.Empty())
         if not context["script"]["module"]:
             self.meter = timing.enter(context["profile_input"])
             quick.afterwards(hooks.install)
@@ -264,7 +265,7 @@ class Task(object):
             rows, end = link.wait_for_rows()
             waited = time.monotonic_ns() - started
             self.shares, self.splits = end["shares"], end["splits"]
-        link.writer.write_json(frames.READY, {"rows": rows, "waited_ns": waited})
+        link.writer.write_json(frames.READY, messages.Ready(rows=rows, waited_ns=waited))
         link.wait_for_start()
         config = self.config(rows)
         # read now, because a program may remove its own file
@@ -272,7 +273,7 @@ class Task(object):
         self.phase = _IN_PROGRAM if context["script"]["program"] else _IN_MAIN
         if context["script"]["module"]:
             self.phase = "while predicting"
-        link.writer.write_json(frames.ENTERED, {})
+        link.writer.write_json(frames.ENTERED, messages.Empty())
         self.main_began = time.monotonic_ns()
         if self.meter is not None:
             self.meter.begin(rows if stream is None else None)
@@ -346,15 +347,16 @@ class Task(object):
 
     def report(self, metrics: Dict[str, float], step: Optional[int]) -> None:
         with timing.spending("report"):
-            self.link.writer.write_json(frames.REPORT, {"metrics": metrics, "step": step, "time_ns": time.time_ns()})
+            self.link.writer.write_json(frames.REPORT, messages.Report(metrics=metrics, step=step, time_ns=time.time_ns()))
 
     def refuse(self, error: BaseException) -> None:
         """Tell the host that one chunk of rows could not be answered; the task goes on."""
         self.link.writer.write_json(frames.REFUSED, self.failure(error))
 
-    def failure(self, error: BaseException) -> Dict[str, Any]:
+    def failure(self, error: BaseException) -> messages.Failure:
         told = failure.record(error, self.phase, format_failure(error, self.context))
-        return dict(told, message=shown.left_out(told["message"]))
+        told["message"] = shown.left_out(told["message"])
+        return told
 
 
 def enter(context: Context, tf_config: TFConfig) -> None:
@@ -448,7 +450,7 @@ def format_failure(error: BaseException, context: Context) -> str:
     return script.format_failure(error, names, shown.OURS)
 
 
-def leave(closed: Dict[str, Any], link: Link) -> NoReturn:
+def leave(closed: messages.Closed, link: Link) -> NoReturn:
     """End this process, even if threads still run; but if the host is dead, let one of them clean up first."""
     link.check_host()
     flush()

@@ -26,7 +26,7 @@ import threading
 import warnings
 from typing import Any, Dict, List, Optional, Tuple
 
-from akrunner.wire import ending, frames
+from akrunner.wire import ending, frames, messages
 from akrunner.worker import link
 from akrunner.worker.leaving import below, flush
 
@@ -193,7 +193,7 @@ class Template(object):
             os.read(settled, 1)
             self._forks[pid] = mark
         os.close(settled)
-        self._host.writer.write_json(frames.FORKED, {"mark": mark, "pid": max(pid, 0), "why": why})
+        self._host.writer.write_json(frames.FORKED, messages.Forked(mark=mark, pid=max(pid, 0), why=why))
         self._reap()
         return None
 
@@ -243,5 +243,10 @@ class Template(object):
         for pid in list(self._forks):
             ended, status, usage = os.wait4(pid, os.WNOHANG)
             if ended:
-                told = {"status": status, "peak_rss": usage.ru_maxrss << 10, "cpu_seconds": usage.ru_utime + usage.ru_stime}
-                self._host.writer.write_json(frames.ENDED, dict(told, mark=self._forks.pop(pid)))
+                told = messages.Ended(
+                    mark=self._forks.pop(pid),
+                    status=status,
+                    peak_rss=usage.ru_maxrss << 10,
+                    cpu_seconds=usage.ru_utime + usage.ru_stime,
+                )
+                self._host.writer.write_json(frames.ENDED, told)

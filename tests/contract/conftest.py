@@ -14,6 +14,7 @@ import pytest
 import akrunner
 from akrunner.cluster.resources import THREADS
 from akrunner.wire import frames, messages
+from akrunner.wire.shapes import fields_of
 from tests.conftest import ends, nothing_is_left
 
 if TYPE_CHECKING:
@@ -68,15 +69,18 @@ def _only_cold(item: Any) -> bool:
     return warm and not (item.module.__name__.endswith("test_crash_table") and WARM.search(item.name))
 
 
+def declared(shape: Any) -> set[str]:
+    return {field for fields in fields_of(shape) for field in fields}
+
+
 def undeclared(kind: int, body: dict[str, Any]) -> list[str]:
     """The fields of a message that `akrunner.wire.messages` does not declare. Type checkers see what a context has."""
     if kind == frames.CONTEXT:
         return []
-    inner = (
-        {"failure": messages.FAILURE, "input": {**messages.INPUT, **messages.INPUT_MAY_HAVE}} if kind == frames.CLOSED else {}
-    )
-    odd = body.keys() - messages.FIELDS.get(kind, {}).keys() - messages.MAY_HAVE.get(kind, {}).keys()
-    odd |= {f"{name}.{key}" for name, fields in inner.items() for key in body.get(name, {}).keys() - fields.keys()}
+    shape = messages.SHAPES.get(kind, messages.Empty)
+    odd = body.keys() - declared(shape)
+    inner = {"failure": messages.Failure, "input": messages.Input} if kind == frames.CLOSED else {}
+    odd |= {f"{name}.{key}" for name, shape in inner.items() for key in body.get(name, {}).keys() - declared(shape)}
     return [f"a {frames.NAMES[kind]} message has {key!r}" for key in sorted(odd)]
 
 

@@ -27,6 +27,7 @@ from akrunner.tables.names import TableName
 from akrunner.tables.store import TableInfo
 from akrunner.wire import frames, messages, tables
 from akrunner.wire.frames import WireError
+from akrunner.wire.shapes import fields_of
 from akrunner.worker import chunks, stream
 from akrunner.worker import column_encoding as packing
 from tests.fuzz import mutated, randomness, rounds, tried
@@ -180,7 +181,7 @@ scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_
 bodies = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
 )
-fields = sorted({field for known in messages.FIELDS.values() for field in known} | {"failure", "lost", "error", "broken"})
+fields = sorted({field for shape in messages.SHAPES.values() for known in fields_of(shape) for field in known})
 
 
 @given(st.sampled_from(sorted(frames.NAMES)), st.dictionaries(st.sampled_from(fields), bodies) | bodies)
@@ -188,7 +189,7 @@ def test_messages(kind: int, body: Any) -> None:
     frame = frames.Frame(kind, 0, bytearray(json.dumps(body).encode()))
     with contextlib.suppress(WireError):
         said = messages.read(frame)
-        assert set(messages.FIELDS.get(kind, {})) <= set(said)
+        assert set(fields_of(messages.SHAPES.get(kind, messages.Empty))[0]) <= set(said)
 
 
 def test_nothing_valid_is_refused() -> None:

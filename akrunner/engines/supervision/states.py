@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines.supervision.stall import Stall
 from akrunner.spec import ClusterSpec, JobSpec, SupervisionSpec, TaskSpec
+from akrunner.wire.messages import Closed
 
 Value = TypeVar("Value")
 
@@ -126,7 +127,7 @@ class LastWord:
     asked: bool = False
 
     @classmethod
-    def of(cls, body: Mapping[str, Any]) -> LastWord:
+    def of(cls, body: Closed) -> LastWord:
         """Make it from the body of a message.
 
         Args:

@@ -143,8 +143,10 @@ class Broker(object):
                 path = os.path.join(self._folder, "rows-%d" % number)
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
                 spool = self._spools[key] = self._reads[number] = _Spool(path, number)
-                body = {"request": number, "table": key[0], "columns": list(columns), "start": start, "stop": stop}
-                self._writer.write_json(frames.READ_TABLE, dict(body, credits=tables.CREDITS))
+                asked = messages.ReadTable(
+                    request=number, table=key[0], columns=list(columns), start=start, stop=stop, credits=tables.CREDITS
+                )
+                self._writer.write_json(frames.READ_TABLE, asked)
         return {"spool": spool.request, "path": spool.path}
 
     def more(self, spool: int, chunk: int) -> Dict[str, Any]:
@@ -177,7 +179,7 @@ class Broker(object):
             and (wanted >= tables.CREDITS // 2 or spool.chunks == spool.granted)
         ):
             spool.granted += wanted
-            self._writer.write_json(frames.READ_MORE, {"request": spool.request, "chunks": wanted})
+            self._writer.write_json(frames.READ_MORE, messages.More(request=spool.request, chunks=wanted))
 
     def write(self, table: str, slice_id: int, process: str) -> Dict[str, Any]:
         """Open a table for writing, which empties it.
@@ -198,7 +200,7 @@ class Broker(object):
                 raise TableError("table %s: the script has ended, and no table is opened to write any more" % table)
             number = self._next()
             writing = self._writes[number] = _Writing(table, slice_id, process)
-            asked = {"request": number, "table": table, "slice": slice_id, "process": process}
+            asked = messages.WriteTable(request=number, table=table, slice=slice_id, process=process)
             self._writer.write_json(frames.WRITE_TABLE, asked)
             while writing.columns is None:
                 self._raise(writing)
@@ -249,7 +251,7 @@ class Broker(object):
         of = self._writes[number]
         if not of.closing and of.error is None:
             of.closing = True
-            self._writer.write_json(frames.CLOSE_TABLE, {"request": number, "rows": of.rows, "whole": True})
+            self._writer.write_json(frames.CLOSE_TABLE, messages.CloseTable(request=number, rows=of.rows, whole=True))
 
     def take_work(self, **asked: Any) -> Optional[str]:
         """Return the next work of a queue that all tasks share, None if there is no more.
@@ -383,7 +385,7 @@ class Broker(object):
     def _close_reading(self, spool: _Spool) -> None:
         if not spool.closed:
             spool.closed = True
-            told = {"request": spool.request, "rows": spool.rows, "whole": spool.whole}
+            told = messages.CloseTable(request=spool.request, rows=spool.rows, whole=spool.whole)
             self._writer.write_json(frames.CLOSE_TABLE, told)
 
     def finish(self) -> None:

@@ -18,8 +18,9 @@ import sys
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple, cast
 
+from akrunner.wire.messages import Input
 from akrunner.worker.waits import lines, looks, python, ways
 from akrunner.worker.waits.ways import INSIDE, Quick, Way, times, weighed
 
@@ -263,7 +264,7 @@ class Meter(object):
         before = known[-1].name == "batches" and known[-1].wait + known[-1].between < _LITTLE * (calls.wait + calls.between)
         return calls if before else known[-1]
 
-    def record(self) -> Dict[str, Any]:
+    def record(self) -> Input:
         """Return the record for the host, as JSON values."""
         try:
             return self._record()
@@ -290,14 +291,14 @@ class Meter(object):
             return ""
         return "few" if all(part.calls <= looks.UNLOOKED for part in way.parts.values()) else self.looks.hindered
 
-    def _record(self) -> Dict[str, Any]:
+    def _record(self) -> Input:
         self._settled()
         way = self._read() or Way("", self._began)
         seconds = 1e-9
         calls = self.ways.get("call") or Way("call", self._began)
         looked = [part for part in way.parts.values() if part.looked]
         waited = ways.waited(way, looked)
-        told = {
+        told: Dict[str, Any] = {
             "by": way.name,
             "asked": self.steps,
             "main": (clock() - self._began) * seconds,
@@ -340,7 +341,9 @@ class Meter(object):
             "within": {"calls": self.within, "inside": self.within_ns * seconds},
         }
         told.update(times(way, looked))
-        return told
+        # pipelines have further facts, which only the host's rules know
+        record: Input = cast(Any, told)
+        return record
 
 
 def cores() -> int:

@@ -68,7 +68,7 @@ def named(value: Any) -> str:
 
 
 def test_a_message_of_every_kind_is_read_and_may_say_more() -> None:
-    assert set(BODIES) == set(messages.FIELDS), "each has a case here"
+    assert set(BODIES) == set(messages.SHAPES) - {frames.PASSED}, "each has a case here"
     for kind, body in BODIES.items():
         assert read(kind, body) == body
         assert read(kind, {**body, "newer": [1]})["newer"] == [1]

@@ -6,6 +6,7 @@ import pytest
 
 from akrunner.wire import column_layout, frames, messages, tables
 from akrunner.wire.frames import WireError
+from akrunner.wire.shapes import fields_of
 
 ROWS = {frames.TABLE_ROWS, frames.ADD_ROWS}
 
@@ -54,7 +55,7 @@ def test_questions_go_to_the_host_and_answers_to_the_worker() -> None:
 
 
 def test_every_other_frame_names_its_request_in_its_body() -> None:
-    with_bodies = {kind for kind, fields in messages.FIELDS.items() if "request" in fields}
+    with_bodies = {kind for kind, shape in messages.SHAPES.items() if "request" in fields_of(shape)[0]}
     assert with_bodies == {*tables.QUESTIONS, *tables.ANSWERS} - ROWS
 
 

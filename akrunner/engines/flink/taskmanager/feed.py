@@ -33,7 +33,7 @@ from akrunner.io.pairing import Fed, Pairing
 from akrunner.io.part_file import PartError, PartFile
 from akrunner.io.partitioner import rechunk
 from akrunner.schema import Schema
-from akrunner.wire import frames
+from akrunner.wire import frames, messages
 
 #: how many chunks may wait for the task; Flink waits while there are more
 _DEPTH = 4
@@ -157,21 +157,21 @@ def pass_on(
                     put(cast)
             except (DataError, pa.ArrowException) as e:
                 complete = False
-                writer.write_json(frames.PASSED, {"error": str(e)})
+                writer.write_json(frames.PASSED, messages.Passed(error=str(e)))
                 continue
             except ProtocolError as e:
                 complete = False
-                writer.write_json(frames.PASSED, {"broken": str(e)})
+                writer.write_json(frames.PASSED, messages.Passed(broken=str(e)))
                 continue
             except PartError as e:
                 complete = False
-                writer.write_json(frames.PASSED, {"lost": f"{e} (on {socket.gethostname()})"})
+                writer.write_json(frames.PASSED, messages.Passed(lost=f"{e} (on {socket.gethostname()})"))
                 continue
             rows += batch.num_rows
-            writer.write_json(frames.PASSED, {"rows": batch.num_rows, "bytes": len(frame.payload)})
+            writer.write_json(frames.PASSED, messages.Passed(rows=batch.num_rows, bytes=len(frame.payload)))
     except frames.WireError as e:
         with contextlib.suppress(OSError):
-            writer.write_json(frames.PASSED, {"broken": str(e)})
+            writer.write_json(frames.PASSED, messages.Passed(broken=str(e)))
     except OSError:
         return
     finally:
