@@ -21,6 +21,7 @@ from rich.text import Text
 import akrunner
 from akrunner.checks import shown
 from akrunner.cli import signals
+from akrunner.cli.screen import harmless
 from akrunner.foreign import in_words, redacted, shortage
 
 EXIT_FAILED = 1
@@ -262,9 +263,9 @@ def _say(
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         if lost or not as_json:
             words = f"{name}: {message}" if kind else message
-            console.print(Text(redacted(f"akrunner: {words}"), style="red" if console.is_terminal and kind else ""))
+            console.print(Text(harmless(redacted(f"akrunner: {words}")), style="red" if console.is_terminal and kind else ""))
         if more:
-            console.print(Text(more))
+            console.print(Text(harmless(more)))
         if lost:
             console.print(Text(f"akrunner: WriteError: {lost}"))
     except OSError:

@@ -19,6 +19,7 @@ from akrunner.arrays import integers_of
 from akrunner.cli import lines, signals
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
+from akrunner.cli.screen import harmless
 from akrunner.column_types import TIMES, family_of
 from akrunner.engines.inputs.wording import verdict
 from akrunner.io.csv_options import CsvOptions
@@ -78,7 +79,7 @@ class Screen:
     def progress(self, progress: Progress) -> None:
         signals.check()
         for warning in progress.warnings[self._warned :]:
-            self._err.print(Text(f"warning: {self.renamed(warning)}", style="yellow"))
+            self._err.print(Text(harmless(f"warning: {self.renamed(warning)}"), style="yellow"))
         self._warned = max(self._warned, len(progress.warnings))
         self._line.show(lambda: progress_line(progress))
 
@@ -147,7 +148,7 @@ class Screen:
         if stats is None:
             return
         for warning in stats.warnings[self._warned :]:
-            self._err.print(Text(f"warning: {warning}", style="yellow"))
+            self._err.print(Text(harmless(f"warning: {warning}"), style="yellow"))
         self._help(job.tasks)
         if self._quiet:
             self._tell_kept(job.work_dir, stats)
@@ -209,7 +210,7 @@ class Screen:
 
     def _tell_warnings(self, result: Result) -> None:
         for warning in result.stats.warnings[self._warned :]:
-            self._err.print(Text(f"warning: {self.renamed(warning)}", style="yellow"))
+            self._err.print(Text(harmless(f"warning: {self.renamed(warning)}"), style="yellow"))
         self._warned = 0
 
     def _tell_places(self, result: Result) -> None:

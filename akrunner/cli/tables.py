@@ -15,6 +15,7 @@ import akrunner
 from akrunner.cli import lines, values
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
+from akrunner.cli.screen import harmless
 from akrunner.io.csv_options import CsvOptions
 from akrunner.prepare.schemas import schema_of
 from akrunner.tables import clauses, ddl, files, grid, shown, statements
@@ -222,7 +223,7 @@ def put(
         header=not no_header,
     )
     for note in done.notes:
-        typer.echo(f"warning: {note}", err=True)
+        typer.echo(harmless(f"warning: {note}"), err=True)
     said = f"{'wrote' if overwrite else 'added'} {done.rows:,} row{'s' * (done.rows != 1)} to {name}"
     with telling(said):
         if as_json:

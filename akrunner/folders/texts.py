@@ -128,28 +128,30 @@ def _opened(path: str) -> Any:
 
 def lines_in(path: str) -> Iterator[pa.StringArray]:
     """Read a file as arrays of lines. Raises: SourceError: the file cannot be read or is not UTF-8, or a line is too long."""
-    row, rest = 0, b""
+    row, size = 0, 0
+    # the beginning of a line, in pieces: to join them for each piece that comes would take a long line quadratic time
+    begun: list[bytes] = []
     with ours(SourceError, f"source: cannot read {path}"), _opened(path) as stream:
         first = True
         while True:
             chunk = stream.read(_CHUNK)
             if first:
                 chunk, first = chunk.removeprefix(b"\xef\xbb\xbf"), False
-            text = rest + chunk if rest else chunk
-            whole = len(text) if not chunk else text.rfind(b"\n") + 1
-            if not chunk and not text:
-                return
-            if whole:
-                lines = cut(text[:whole], path, row)
+            whole = chunk.rfind(b"\n") + 1
+            if whole or (not chunk and begun):
+                lines = cut(b"".join([*begun, chunk[:whole]]), path, row)
                 row += len(lines)
+                begun, size = [], 0
                 yield lines
-            rest = text[whole:]
-            if len(rest) > _MOST_BYTES:
+            if not chunk:
+                return
+            if whole < len(chunk):
+                begun.append(chunk[whole:] if whole else chunk)
+                size += len(begun[-1])
+            if size > _MOST_BYTES:
                 raise SourceError(
                     f"source: {redacted(path)}: line {row + 1} is longer than {_MOST_BYTES >> 20} MiB; is it a text file?"
                 )
-            if not chunk:
-                return
 
 
 def cut(text: bytes, path: str, row: int) -> pa.StringArray:

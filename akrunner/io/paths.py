@@ -264,10 +264,10 @@ def _not_there(fs: fsspec.AbstractFileSystem, path: str, name: str) -> SourceErr
         fs.info(path)
     except FileNotFoundError:
         pass
-    folder = posixpath.dirname(path)
+    folder, stem = posixpath.dirname(path.rstrip("/")), name.rstrip("/")
     web = "http" in protocols(fs)
     beside = [posixpath.basename(p) for p in fs.ls(folder, detail=False)] if not web and fs.isdir(folder) else []
-    near = nearest(posixpath.basename(path), beside, ALIKE, before=redacted(name[: name.rfind("/") + 1]))
+    near = nearest(posixpath.basename(path.rstrip("/")), beside, ALIKE, before=redacted(stem[: stem.rfind("/") + 1]))
     return SourceError(f"source: there is no file {redacted(name)}{near}")
 
 

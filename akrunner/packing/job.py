@@ -64,7 +64,7 @@ def run_pack(asked: PackArguments) -> Packed:
             earlier = _earlier(state) if not overwrite else None
         given = given_of(asked, settings, earlier)
         whole = _dry if dry_run else _packed
-        with _warned(given):
+        with _warned(given), pictures.quiet():
             _check(asked, given, settings, state)
             with _of_output(state, WriteError):
                 found = whole(given, settings, state, overwrite, meter)

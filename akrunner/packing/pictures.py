@@ -9,6 +9,7 @@ import contextlib
 import io
 import struct
 import threading
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -33,6 +34,14 @@ def check_there(parameter: str) -> None:
     except ImportError:
         raise ConfigError(f"{parameter} needs Pillow, which is not installed: pip install 'akrunner[pack]'") from None
     PIL.Image.init()
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Pillow's warnings from being printed in the block: about damaged EXIF data, for one, and they name no file."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        yield
 
 
 def fault(data: bytes) -> str | None:

@@ -90,13 +90,17 @@ class Sum:
 
 
 def is_of(path: str, told: Any) -> bool:
-    """Whether a file has the bytes that a `Sum` was made of; False also if it cannot be read. Args: told: text of the `Sum`."""
+    """Whether a file has the bytes that a `Sum` was made of; False also if there is no file.
+
+    Args: told: text of the `Sum`.
+    Raises: OSError: it is there and cannot be read, which says nothing of its bytes.
+    """
     found = Sum()
     try:
         with open(path, "rb", buffering=0) as stream:
             while chunk := stream.read(_CHUNK):
                 found.add(chunk)
-    except OSError:
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return False
     return bool(str(found) == told)
 

@@ -535,7 +535,7 @@ VALUES = {"__future__", "collections", "dataclasses", "enum", "re", "typing"}
 #: `threading` and `time` are of `wire`: a signal's number, and what reads and writes frames has
 GROUND = VALUES | {
     "contextlib", "datetime", "difflib", "errno", "functools", "itertools", "json", "math", "numbers", "os", "pyarrow", "secrets", "shutil",
-    "signal", "stat", "struct", "sys", "threading", "time", "traceback", "urllib",
+    "signal", "stat", "struct", "sys", "threading", "time", "traceback", "types", "urllib",
 }  # fmt: skip
 
 

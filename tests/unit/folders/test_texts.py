@@ -77,3 +77,15 @@ def test_lines_that_end_otherwise_are_told(tmp_path: Path, data: bytes, is_told:
     (tmp_path / "b.txt").write_bytes(data)
     told = texts.other_ends([str(tmp_path / "a.txt"), str(tmp_path / "b.txt")])
     assert bool(told) == is_told and all("b.txt: lines seem to end with CR alone" in one for one in told)
+
+
+def test_a_line_of_many_pieces_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "_CHUNK", 4)
+    for text in ("", "a", "a\n", "abcdefghijkl", "abcdefghijkl\nm\n\nopqrstuvwxyz", "\n\n\n\n\n", "abc\nabcdefg\r\nx"):
+        (tmp_path / "t.txt").write_bytes(text.encode())
+        found = [line for lines in texts.lines_in(str(tmp_path / "t.txt")) for line in lines.to_pylist()]
+        assert found == [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n") if text]
+    monkeypatch.setattr(texts, "_MOST_BYTES", 10)
+    with pytest.raises(SourceError, match="line 2 is longer than"):
+        (tmp_path / "t.txt").write_bytes(b"a\n" + b"x" * 100)
+        list(texts.lines_in(str(tmp_path / "t.txt")))

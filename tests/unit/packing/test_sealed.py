@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from akrunner.packing import sealed
 
 
@@ -44,3 +46,15 @@ def test_a_sum_of_pieces_is_that_of_the_file_and_tells_every_bit(tmp_path: Path)
         assert not sealed.is_of(str(path), str(found)), bit
     path.unlink()
     assert not sealed.is_of(str(path), str(found)) and not sealed.is_of(str(tmp_path), str(found))
+
+
+def test_a_file_that_cannot_be_read_is_not_called_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"x")
+
+    def refused(*given: object, **named: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(sealed, "open", refused, raising=False)
+    with pytest.raises(PermissionError):
+        sealed.is_of(str(path), "crc32c:00000000")
