@@ -20,15 +20,13 @@ from akrunner.foreign import ours, redacted
 from akrunner.io import formats, lakehouse
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.csv_text import HEAD_BYTES, looks_separated
+from akrunner.io.unfinished import ENDINGS, HIDDEN, is_passed_over
 from akrunner.wire.near import nearest
 
 PathLike = str | os.PathLike[str]
 
-_HIDDEN = (".", "_")
 #: the ending of names of files that may have a table in them, or any other text
 _TEXT = ".txt"
-#: endings of names of files that are still being written, and are renamed when they are complete
-_UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".inprogress", ".crdownload", ".swp", "~")
 
 
 @dataclass(frozen=True)
@@ -281,7 +279,7 @@ def _beneath(base: str) -> list[str]:
     found: list[str] = []
     met = {os.path.realpath(base): base}
     for directory, folders, files in os.walk(base, followlinks=True, onerror=_raise):
-        folders[:] = [one for one in folders if not one.startswith(_HIDDEN)]
+        folders[:] = [one for one in folders if not one.startswith(HIDDEN)]
         for folder in folders:
             path = os.path.join(directory, folder)
             first = met.setdefault(os.path.realpath(path), path)
@@ -291,7 +289,7 @@ def _beneath(base: str) -> list[str]:
                 )
         for name in files:
             path = os.path.join(directory, name)
-            if not name.startswith(_HIDDEN) and not name.endswith(_UNFINISHED):
+            if not is_passed_over(name):
                 _check_regular(path)
                 found.append(path)
     return sorted(found)
@@ -393,12 +391,12 @@ def _is_hidden(path: str, base: str) -> bool:
     """Whether a path is not data, by the convention of data tools (`_SUCCESS`, `.crc` and the like), or is still being
     written."""
     inside = posixpath.relpath(path, base)
-    return inside.endswith(_UNFINISHED) or any(part.startswith(_HIDDEN) for part in inside.split("/"))
+    return inside.endswith(ENDINGS) or any(part.startswith(HIDDEN) for part in inside.split("/"))
 
 
 def _is_hidden_name(path: str, pattern: str) -> bool:
     """Whether a wildcard matched a hidden file that the pattern does not name."""
-    return posixpath.basename(path).startswith(_HIDDEN) and not posixpath.basename(pattern).startswith(_HIDDEN)
+    return posixpath.basename(path).startswith(HIDDEN) and not posixpath.basename(pattern).startswith(HIDDEN)
 
 
 def is_local(fs: fsspec.AbstractFileSystem) -> bool:

@@ -9,6 +9,16 @@ from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import redacted
 from akrunner.io import formats
 
+#: endings of names of files that programs are still writing, and rename when they are complete
+ENDINGS = (".tmp", ".temp", ".part", ".partial", ".inprogress", ".crdownload", ".swp", "~")
+#: beginnings of names that list no data
+HIDDEN = (".", "_")
+
+
+def is_passed_over(name: str) -> bool:
+    """Whether a file's name, without directories, says that it is no data, or none yet."""
+    return name.startswith(HIDDEN) or name.endswith(ENDINGS)
+
 
 def partial_of(target: str) -> str:
     """Return the name that an output has until it is complete."""

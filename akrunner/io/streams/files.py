@@ -25,14 +25,13 @@ from akrunner.io.partitioner import rechunk
 from akrunner.io.streams.arriving import Arriving
 from akrunner.io.streams.base import TAKEN_ROWS, Away, OpenFile, Place, StreamSink
 from akrunner.io.table import TableSource
+from akrunner.io.unfinished import is_passed_over
 from akrunner.schema import Schema
 
 _IN = ("group", "pattern", "memory", "idle", "wait")
 _ROW_BYTES = 4 << 20
 #: seconds between two looks at the directory. A file is complete when it is the same in two of them
 _LOOK_SECONDS = 1.0
-#: endings of names that programs give to files that they still write
-_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".swp", "~")
 
 
 class _Files:
@@ -142,7 +141,7 @@ class _Arrived:
         found = []
         for entry in os.scandir(self._folder):
             name = entry.name
-            if name.startswith((".", "_")) or name.endswith(_UNFINISHED) or name in self._read:
+            if is_passed_over(name) or name in self._read:
                 continue
             if not fnmatch.fnmatchcase(name, self._pattern) or os.path.abspath(entry.path) == os.path.abspath(self._memory):
                 continue

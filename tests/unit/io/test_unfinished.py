@@ -8,7 +8,7 @@ import pytest
 
 from akrunner.errors import SinkError, WriteError
 from akrunner.io import unfinished
-from akrunner.io.unfinished import check_ours, is_partial, partial_of
+from akrunner.io.unfinished import check_ours, is_partial, is_passed_over, partial_of
 
 
 @pytest.mark.parametrize("target", ["/a/b/out.csv", "out.csv", "bucket/dir/out/", "/a/" + "x" * 255, "/a/" + "é" * 100])
@@ -75,3 +75,20 @@ def test_errors_name_the_output_without_its_password(made: object, kind: type[Ex
     error = made("sftp://me:s3cret@host/out")
     assert type(error) is kind and words in str(error)
     assert str(error).startswith("output: sftp://") and "host/out" in str(error) and "s3cret" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "passed"),
+    [
+        ("a.csv", False),
+        ("a.csv.tmp", True),
+        ("b.csv.temp", True),
+        ("part-0.csv.inprogress", True),
+        ("part-0.csv", False),
+        (".a.csv", True),
+        ("_SUCCESS", True),
+        ("a.csv~", True),
+    ],
+)
+def test_files_that_are_no_data_yet_are_known_by_their_names(name: str, passed: bool) -> None:
+    assert is_passed_over(name) == passed
