@@ -268,7 +268,8 @@ class _Classes:
         if (found < 0).any():
             row = first + int(np.flatnonzero(found < 0)[0])
             raise ReadError(
-                f"source: {name}: row {row} has no {self._label!r}: fill it, leave such rows out with select= (--select), or pack without classes: label='none' (--label none)"
+                f"source: {name}: row {row} has no {self._label!r}: fill it, leave such rows out with select= "
+                "(--select), or pack without classes: label='none' (--label none)"
             )
         return found
 
