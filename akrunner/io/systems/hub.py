@@ -118,7 +118,8 @@ class _Writing(Transaction):
             if self._there is not None and not self._overwrite:
                 there = library.load_from_disk(self._path)
                 rows = library.concatenate_datasets([there, rows.cast(there.features)])
-            rows.save_to_disk(self._folder.partial)
+            # the library would write no file at all for no rows, and then could not read the directory
+            rows.save_to_disk(self._folder.partial, num_shards=None if len(rows) else 1)
         for found, _, names in os.walk(self._folder.partial):
             for name in names:
                 with open(os.path.join(found, name), "rb+") as file:
