@@ -356,8 +356,6 @@ class _Writing(Transaction):
         self._brings = ""
         #: the columns that are booleans in the table
         self._truths: list[str] = []
-        #: column -> the type that its values are cast to, if they are of another
-        self._kinds: dict[str, str] = {}
         self._rows = 0
 
     def rehearse(self) -> None:
@@ -403,12 +401,6 @@ class _Writing(Transaction):
         # COPY does not cast, so the rows go to a temporary table of their own types, and from there to the output's table
         cursor.execute(f"CREATE TEMPORARY TABLE akrunner_rows ({declared}) ON COMMIT DROP")
         self._truths = [one.name for one in self._columns if target.bare[one.name].rstrip("[]") == "boolean"]
-        self._kinds = {
-            # the digits of a numeric belong to what fits
-            one.name: target.types[one.name] if target.bare[one.name] == "numeric" else target.bare[one.name]
-            for one in self._columns
-            if target.types[one.name] != one.type
-        }
         # a cast to varchar(3) would cut a longer text, which INSERT refuses
         casts = ", ".join(f"{quoted(one.name)}::{target.bare[one.name]}" for one in self._columns)
         self._brings = f"INSERT INTO {target.name} ({names}) SELECT {casts} FROM akrunner_rows"
@@ -448,7 +440,7 @@ class _Writing(Transaction):
         if not self._begun:
             self._begin()
         if self._brings:
-            self._bring()
+            self._cursor.execute(self._brings)
         try:
             self._connection.commit()
         except Exception as e:
@@ -456,51 +448,6 @@ class _Writing(Transaction):
                 f"output: {self._place.shown}: it is not known whether the rows are there: the connection was lost while they "
                 f"were committed ({e}); look at the table before you run the job again"
             ) from None
-
-    def _bring(self) -> None:
-        """Copy the rows from the temporary table to the output's.
-
-        Raises:
-            WriteError: a value cannot be cast.
-            Exception: whatever else ADBC raises.
-        """
-        self._cursor.execute("SAVEPOINT akrunner_brings")
-        try:
-            self._cursor.execute(self._brings)
-        except Exception as e:
-            found = self._wrong()
-            if found is None:
-                raise
-            row, name = found
-            raise WriteError(
-                f"output: {self._place.shown}: row {row}, column {name!r}: it does not fit the table's column, which is "
-                f"{self._kinds[name]}: {e}"
-            ) from None
-
-    def _wrong(self) -> tuple[int, str] | None:
-        """Return (row, column) of a value that cannot be cast; None if there is none, as when a constraint refuses a row."""
-        for name in self._kinds:
-            if self._is_cast(name, self._rows):
-                continue
-            low, high = 0, self._rows - 1
-            while low < high:
-                middle = (low + high) // 2
-                low, high = (middle + 1, high) if self._is_cast(name, middle + 1) else (low, middle)
-            return low, name
-        return None
-
-    def _is_cast(self, name: str, rows: int) -> bool:
-        """Whether the first rows can be cast in a column."""
-        self._cursor.execute("ROLLBACK TO SAVEPOINT akrunner_brings")
-        column = quoted(name)
-        try:
-            self._cursor.execute(
-                f"SELECT count({column}::{self._kinds[name]}) FROM (SELECT {column} FROM akrunner_rows ORDER BY ctid LIMIT {rows}) AS q"
-            )
-            self._cursor.fetchall()
-        except Exception:
-            return False
-        return True
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
