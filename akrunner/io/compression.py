@@ -6,15 +6,17 @@
     a writer of a format   -> packing(stream, codec)          -> gzip, bzip2, zstd or xz on the stream
 
 Memory holds a few MiB of a file, however large its text is. An archive that is damaged or cut short is an error, never a shorter
-text. gzip, bzip2 and xz carry checksums. zstd does if its writer added them, as the `zstd` command does; Arrow, which writes
-ours, does not, so that a changed byte of such a file may go unnoticed, and a missing end does not.
+text. All archives that are written carry a checksum of their content, and it is compared when they are read; an archive of zstd
+that another program wrote may lack it, so that a changed byte may go unnoticed, and a missing end does not.
 """
 
 from __future__ import annotations
 
 import gzip
+import importlib
 import io
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any, cast
@@ -31,6 +33,8 @@ _CHUNK = 1 << 16
 _XZ_BYTES = 256 << 20
 #: zlib's own default; Arrow would take 9, which needs nearly twice the time for a file as large
 _GZIP_LEVEL = 6
+#: Arrow's default, which takes the least time
+_ZSTD_LEVEL = 1
 #: the words of Arrow and zlib for an archive that cannot be unpacked. An OSError with other words is the disk's or the network's.
 _DAMAGED = re.compile(r"(inflate|decompress) (init )?failed|compressed stream", re.IGNORECASE)
 #: names that end so say that the file is not compressed
@@ -286,7 +290,39 @@ def packing(stream: IO[bytes], codec: Codec) -> IO[bytes]:
         import lzma
 
         return cast(IO[bytes], lzma.LZMAFile(stream, "wb"))
-    return cast(IO[bytes], pa.CompressedOutputStream(pa.PythonFile(Gate(stream), mode="w"), codec.arrow))
+    return _zstd(stream)
+
+
+def _zstd(stream: IO[bytes]) -> IO[bytes]:
+    try:
+        zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    except ImportError:
+        # on a TaskManager, whose Python has Arrow alone, which cannot add the checksum
+        return cast(IO[bytes], pa.CompressedOutputStream(pa.PythonFile(Gate(stream), mode="w"), ZSTD.arrow))
+    options = {zstd.CompressionParameter.compression_level: _ZSTD_LEVEL, zstd.CompressionParameter.checksum_flag: 1}
+    return cast(IO[bytes], _Zstd(stream, zstd.ZstdCompressor(options=options)))
+
+
+class _Zstd(io.RawIOBase):
+    """Compresses to one archive, also if there is no text. (ZstdFile would write nothing then.)"""
+
+    def __init__(self, stream: IO[bytes], compressor: Any) -> None:
+        super().__init__()
+        self._stream, self._compressor = stream, compressor
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        packed = self._compressor.compress(data)
+        if packed:
+            self._stream.write(packed)
+        return len(data) if isinstance(data, bytes) else memoryview(data).nbytes
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.write(self._compressor.flush())
+        super().close()
 
 
 class Packed:

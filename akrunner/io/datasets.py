@@ -36,7 +36,7 @@ def opened(source: Any, columns: Sequence[str] | None) -> TableSource | None:
         return _at(os.path.expanduser(os.fspath(source)), columns)
     lance, hub = sys.modules.get("lance"), sys.modules.get("datasets")
     if lance is not None and isinstance(source, getattr(lance, "LanceDataset", ())):
-        return _of_lance(source, columns, "the LanceDataset")
+        return of_lance(source, columns, "the LanceDataset")
     if hub is None:
         return None
     if isinstance(source, (hub.DatasetDict, hub.IterableDatasetDict)):
@@ -52,7 +52,7 @@ def _at(path: str, columns: Sequence[str] | None) -> TableSource | None:
     what = f"source: cannot read {path}"
     if os.path.isdir(os.path.join(path, "_versions")) and os.path.isdir(os.path.join(path, "_transactions")):
         with ours(SourceError, what):
-            return _of_lance(_library("lance", "lance", path, "a Lance dataset").dataset(path), columns, path)
+            return of_lance(_library("lance", "lance", path, "a Lance dataset").dataset(path), columns, path)
     if os.path.isfile(os.path.join(path, "dataset_dict.json")):
         folders = sorted(one.path for one in os.scandir(path) if one.is_dir())
         raise SourceError(_several(", ".join(folders), path))
@@ -81,7 +81,7 @@ def _known(names: Sequence[str], columns: Sequence[str] | None) -> list[str] | N
     return list(columns) if columns is not None and set(columns) <= set(names) else None
 
 
-def _of_lance(dataset: Any, columns: Sequence[str] | None, name: str) -> TableSource:
+def of_lance(dataset: Any, columns: Sequence[str] | None, name: str) -> TableSource:
     """Return the version of a Lance dataset that the object stands for."""
     known = _known(dataset.schema.names, columns)
     schema = dataset.schema if known is None else pa.schema([dataset.schema.field(one) for one in known])

@@ -24,6 +24,8 @@ from akrunner.io import formats
 _ABOVE = 4
 #: the schemes of the stores on which tables can be read
 _STORES = frozenset("s3 s3a gs gcs abfs abfss az adl hdfs".split())
+#: the directories by which tables of Delta and Hudi are known
+_DELTA, _HUDI = "_delta_log", ".hoodie"
 _SYSTEMS = {"Delta": "delta", "Iceberg": "iceberg"}
 
 
@@ -38,6 +40,8 @@ def system_at(given: str) -> str | None:
     local = re.sub(r"^file://(localhost)?(?=/)", "", base)
     if "\0" in given or not base:
         return None
+    if _is_lance(base):
+        return "lance"
     if "://" not in local and "::" not in local:
         root = os.path.expanduser(local)
         if not os.path.isdir(root):
@@ -54,6 +58,13 @@ def system_at(given: str) -> str | None:
             return _SYSTEMS.get(found[0]) if found is not None else None
         return None
     return _SYSTEMS.get(found[0]) if found is not None else None
+
+
+def _is_lance(base: str) -> bool:
+    """Whether a path or URL names a Lance dataset, by its ending. (Files within a dataset have the same.)"""
+    scheme, mark, _ = base.partition("://")
+    named = base.rstrip("/").lower().endswith(".lance") and not any(sign in base for sign in "*[")
+    return named and (scheme.lower() in (*_STORES, "file") if mark else not os.path.isfile(os.path.expanduser(base)))
 
 
 def newest_metadata(fs: Any, root: str) -> list[str]:
@@ -133,14 +144,33 @@ def _upwards(directory: str, most: int | None) -> list[str]:
 
 def _at(fs: Any, root: str) -> list[str] | None:
     """Return [kind of table, path of its newest metadata] if such a table is at `root`; else None."""
-    if fs.isdir(posixpath.join(root, "_delta_log")):
+    inside = _directories(fs, root)
+    if inside is not None and not inside & {_DELTA, _HUDI, "metadata"}:
+        return None
+    if fs.isdir(posixpath.join(root, _DELTA)):
         return ["Delta", ""]
-    if fs.isdir(posixpath.join(root, ".hoodie")):
+    if fs.isdir(posixpath.join(root, _HUDI)):
         return ["Hudi", ""]
     newest = newest_metadata(fs, root)
     if newest:
         return ["Iceberg", newest[-1] if "://" in newest[-1] or newest[-1].startswith("/") else fs.unstrip_protocol(newest[-1])]
     return None
+
+
+def _directories(fs: Any, root: str) -> set[str] | None:
+    """Return the names of the directories in a directory of S3, by one request; None if they are too many for that, or on
+    another file system, or if it may not be listed."""
+    if not hasattr(fs, "call_s3"):
+        return None
+    bucket, key, _ = fs.split_path(root)
+    prefix = f"{key.rstrip('/')}/" if key.rstrip("/") else ""
+    try:
+        found = fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/")
+    except Exception:
+        return None
+    if found.get("IsTruncated"):
+        return None
+    return {one["Prefix"][len(prefix) :].rstrip("/") for one in found.get("CommonPrefixes", ())}
 
 
 def _number(path: str) -> list[Any]:

@@ -337,7 +337,7 @@ def _check_alike(path: str, form: str, schema: pa.Schema, layout: Layout) -> Non
         files = expand(path, None)
     except SourceError as e:
         raise SinkError(f"append= (--append): {shown} cannot be added to: {e}") from None
-    if files.format != form:
+    if files.format != (formats.named(form).read_as or form):
         raise SinkError(
             f"append= (--append): the files in {shown} are {files.format}, and {form} would be added; give output_format="
             f"{files.format!r} (--output-format {files.format})"
@@ -468,6 +468,8 @@ def _format_of(path: str, given: str | None) -> tuple[str, Codec | None]:
         raise is_directory(path)
     form, asked = formats.written_as(formats.check_output_format(given) or "")
     by_name, codec = formats.format_of(path), codec_named(path)
+    if form and by_name == formats.named(form).read_as and path.lower().endswith(formats.named(form).endings):
+        by_name = form
     if form and (by_name not in (None, form) or (asked is not None and codec is not asked and (by_name or codec))):
         shown = f"{by_name or ''}{codec.ending if codec is not None else ''}"
         ending = formats.named(form).endings[0] + (asked.ending if asked is not None else "")

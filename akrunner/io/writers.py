@@ -29,15 +29,41 @@ class Writer(Protocol):
     def close(self) -> None: ...
 
 
-class Dated:
+class _Checking:
+    """Passes batches on to a writer after a check."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def check(self, batch: pa.RecordBatch) -> None:
+        """Check that the rows can be written.
+
+        Raises:
+            WriteError: they cannot.
+        """
+        raise NotImplementedError
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self.check(batch)
+        self._writer.write(batch)
+
+    def flush(self) -> None:
+        """Write the rows that are held; as `Gathered.flush`."""
+        flush(self._writer)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class Dated(_Checking):
     """Refuses timestamps and dates outside the years 1 to 9999: Arrow would write `<value out of range>` for them, DuckDB years
     of six digits."""
 
     def __init__(self, writer: Writer, form: str) -> None:
-        self._writer = writer
+        super().__init__(writer)
         self._form = form
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def check(self, batch: pa.RecordBatch) -> None:
         for field, column in zip(batch.schema, batch.columns):
             values = pc.list_flatten(column) if is_list(field.type) else column
             limits = _limits_of(values.type)
@@ -51,14 +77,26 @@ class Dated:
                     f"{self._form} cannot hold it: is its unit right in output_schema= (--output-schema)? timestamp(0) counts "
                     "seconds, (3) milliseconds, (6), or timestamp alone, microseconds, (9) nanoseconds, date days"
                 )
-        self._writer.write(batch)
 
-    def flush(self) -> None:
-        """Write the rows that are held; as `Gathered.flush`."""
-        flush(self._writer)
 
-    def close(self) -> None:
-        self._writer.close()
+class Finite(_Checking):
+    """Refuses NaN and infinite numbers, which JSON does not have: DuckDB would write `NaN`, at which other programs fail."""
+
+    def check(self, batch: pa.RecordBatch) -> None:
+        for field, column in zip(batch.schema, batch.columns):
+            values = column
+            while is_list(values.type):
+                values = pc.list_flatten(values)
+            if not pa.types.is_floating(values.type):
+                continue
+            # older Arrow does not know it of floats of 16 bits
+            finite = pc.is_finite(values.cast(pa.float32()) if pa.types.is_float16(values.type) else values)
+            at = pc.index(finite, pa.scalar(False)).as_py()
+            if at >= 0:
+                raise WriteError(
+                    f"output: column {field.name!r} has {values[at].as_py()}, and JSON has no such number: write a null for it (None, "
+                    "or numpy.ma.masked_invalid(x), which makes nulls of all), or write to Parquet, Arrow or CSV"
+                )
 
 
 def flush(writer: Writer) -> None:
@@ -148,12 +186,17 @@ class Gathered:
 
 
 class JsonLines:
-    """Writes one object per line, made by DuckDB."""
+    """Writes one object per line, made by DuckDB.
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    Args:
+        array: whether the objects are those of one array, with a comma behind each but the last.
+    """
+
+    def __init__(self, stream: IO[bytes], array: bool = False) -> None:
         import duckdb
 
         self._stream = stream
+        self._array, self._begun = array, False
         # writers of one process share a database: each of its own would take 5 MB and threads, and a directory may have hundreds
         self._connection = duckdb.connect(_LINES_DATABASE)
 
@@ -164,11 +207,19 @@ class JsonLines:
         if not table.num_rows:
             return
         self._connection.register("batch", table)
-        ((joined,),) = self._connection.sql("SELECT string_agg(to_json(batch)::VARCHAR, chr(10)) FROM batch").fetchall()
-        self._stream.write(joined.encode() + b"\n")
+        between = "',' || chr(10)" if self._array else "chr(10)"
+        ((joined,),) = self._connection.sql(f"SELECT string_agg(to_json(batch)::VARCHAR, {between}) FROM batch").fetchall()
+        if self._array:
+            self._stream.write((b",\n" if self._begun else b"[\n") + joined.encode())
+        else:
+            self._stream.write(joined.encode() + b"\n")
+        self._begun = True
 
     def close(self) -> None:
+        """Write the end of an array."""
         self._connection.close()
+        if self._array:
+            self._stream.write(b"\n]\n" if self._begun else b"[]\n")
 
 
 class Examples:

@@ -216,6 +216,8 @@ OPTIONS = (
         },
         types={"pack": "str | Schema | None"},
         help="Columns to read and their types; needed for TFRecord.",
+        helps={"stream": "Columns to read and their types; needed for kafka://, redis:// and TFRecord."},
+        often=("stream",),
         needs=_OF_A_TABLE,
         rows=True,
     ),
@@ -343,8 +345,10 @@ OPTIONS = (
         "stdout: JSON lines, or --output-format csv or arrow. odps://PROJECT/tables/T: rows are added to the table.",
         helps={
             "pack": "",
-            "stream": "File to write; it is there when the stream has ended. Default, and -: stdout, JSON lines, as they come.",
-            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; DIR/ for a directory of files; - for stdout.",
+            "stream": "File to write; it is there when the stream has ended. kafka://BROKER/TOPIC, redis://HOST/STREAM: rows are added as "
+            "they come. Default, and -: stdout, JSON lines, as they come.",
+            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; DIR/ for a directory of files; - for "
+            "stdout; of a stream also kafka://BROKER/TOPIC, redis://HOST/STREAM.",
         },
         flags=(
             "--output",
@@ -361,10 +365,10 @@ OPTIONS = (
         "output_format",
         "str | None",
         OUTPUT,
-        'format of `output`, if its name does not show it. `"csv.gz"`, `"jsonl.zst"`: compressed.',
+        'format of `output`, if its name does not show it. `"json"`: an array of objects. `"csv.gz"`, `"jsonl.zst"`: compressed.',
         verbs=("run", "predict"),
-        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where the name of --output does not tell; csv.gz: "
-        "compressed.",
+        help="csv, parquet, jsonl, json (an array), arrow, tfrecord, avro, excel, npy or npz, where the name of --output does not tell; "
+        "csv.gz: compressed.",
         needs=_OF_AN_OUTPUT,
         rows=True,
     ),

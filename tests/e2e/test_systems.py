@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -21,10 +23,13 @@ import pytest
 import akrunner
 from akrunner.io.systems import apart
 from tests import hosts
-from tests.conftest import Script, wait_for
+from tests.conftest import NOT_RUN, Script, wait_for
 from tests.servers.postgres import PASSWORD, Postgres
 
 pytestmark = pytest.mark.slow
+
+#: the directory of what stands in for Snowflake's driver
+STAND_IN = Path(__file__).parents[1] / "servers" / "snowflake"
 
 COPY = """
 def main(task_config):
@@ -48,10 +53,12 @@ class Kept(Protocol):
     Attributes:
         database: a URL, with `{}` where the table's name stands.
         server: whether it runs SQL itself.
+        begins: Python that a process begins with to reach it.
     """
 
     database: str
     server: bool
+    begins: str
 
     def sql(self, *statements: str) -> list[Any]:
         """Run SQL, of which DuckDB here runs what is a query of the table `t` if it is no `server`."""
@@ -66,6 +73,7 @@ class _Database:
     """A system with SQL of its own."""
 
     server = True
+    begins = ""
 
     def sql(self, *statements: str) -> list[Any]:
         raise NotImplementedError
@@ -110,8 +118,44 @@ class _Postgres(_Database):
         return self._server.sql(*statements)
 
 
+class _FlightSql(_Database):
+    def __init__(self) -> None:
+        # pyarrow.flight takes half a second to import
+        from tests.servers.flightsql_kept import KeptServer
+
+        self._server = KeptServer()
+        self.database = self._server.url + "&table={}"
+        self.sql, self.close = self._server.sql, self._server.close  # type: ignore[method-assign]
+
+
+class _Snowflake(_Database):
+    """DuckDB's driver in the place of Snowflake's."""
+
+    database = "snowflake://me@account/kept/main?table={}"
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._path = str(folder / "kept.duckdb")
+        monkeypatch.setenv("AKRUNNER_TEST_SNOWFLAKE", self._path)
+        monkeypatch.syspath_prepend(STAND_IN)
+        for name in ("adbc_driver_snowflake", "adbc_driver_snowflake.dbapi"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        # a host that is killed is another process
+        self.begins = f"import sys; sys.path.insert(0, {str(STAND_IN)!r}); "
+        self.sql("SELECT 1")
+
+    def sql(self, *statements: str) -> list[Any]:
+        import duckdb
+
+        with duckdb.connect(self._path) as connection:
+            for statement in statements:
+                rows = connection.execute(statement).fetchall()
+        return rows
+
+
 class _Lake:
     """A kind of lakehouse table."""
+
+    begins = ""
 
     server = False
 
@@ -170,7 +214,41 @@ class _Iceberg(_Lake):
         self._catalog.close()
 
 
-@pytest.fixture(params=["postgres", "sqlite", "sqlite-apart", "duckdb", "delta", "iceberg"])
+class _LanceData(_Lake):
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "lake"
+        self.database = f"{self._folder}/{{}}.lance"
+
+    def make(self, table: str, ids: list[int]) -> None:
+        import lance
+
+        lance.write_dataset(pa.table({"id": pa.array(ids, pa.int64())}), self._folder / f"{table}.lance")
+
+    def _rows(self) -> pa.Table:
+        import lance
+
+        return lance.dataset(self._folder / "t.lance").to_table()
+
+
+class _Hub(_Lake):
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "lake"
+        self.database = f"datasets:///{self._folder}/{{}}"
+
+    def make(self, table: str, ids: list[int]) -> None:
+        import datasets
+
+        datasets.Dataset.from_dict({"id": ids}).save_to_disk(self._folder / table)
+
+    def _rows(self) -> pa.Table:
+        import datasets
+
+        return datasets.load_from_disk(str(self._folder / "t")).with_format("arrow")[:]
+
+
+@pytest.fixture(
+    params=["postgres", "sqlite", "sqlite-apart", "duckdb", "delta", "iceberg", "flightsql", "snowflake", "lance", "datasets"]
+)
 def kept(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
     if request.param == "sqlite":
         # as in a process that has not imported sqlite3
@@ -179,10 +257,16 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         yield _Postgres(request.getfixturevalue("postgres"))
     elif request.param == "delta":
         yield _Delta(tmp_path)
-    elif request.param == "iceberg":
-        lake = _Iceberg(tmp_path, monkeypatch)
+    elif request.param in ("iceberg", "flightsql"):
+        lake = _Iceberg(tmp_path, monkeypatch) if request.param == "iceberg" else _FlightSql()
         yield lake
         lake.close()
+    elif request.param == "snowflake":
+        yield _Snowflake(tmp_path, monkeypatch)
+    elif request.param in ("lance", "datasets"):
+        if importlib.util.find_spec(request.param) is None:
+            pytest.skip(f"{NOT_RUN}{request.param}: pip install 'akrunner[{request.param}]'")
+        yield (_LanceData if request.param == "lance" else _Hub)(tmp_path)
     else:
         yield (_DuckDB if request.param == "duckdb" else _Sqlite)(tmp_path)
 
@@ -200,6 +284,11 @@ def copy(script: Script, leaves_nothing: Path) -> Iterator[Callable[..., Any]]:
         return akrunner.run(path, source, output=output, data_format="columns", **options)
 
     yield copied
+
+
+def bare(kept: Kept) -> str:
+    """The URL without a table."""
+    return re.sub(r"[?&]table=\{\}", "", kept.database)
 
 
 def columns(kept: Kept, copy: Callable[..., Any], table: str = "t", **options: Any) -> list[Any]:
@@ -239,6 +328,32 @@ def test_the_first_batch_decides_the_columns(kept: Kept, copy: Callable[..., Any
     assert kept.sql("SELECT id, p, s FROM t") == [(1, 0.5, "a, 'b' \"c\"")]
 
 
+def test_a_value_that_does_not_fit_names_its_row_and_column(kept: Kept, copy: Callable[..., Any]) -> None:
+    if isinstance(kept, _Sqlite):
+        # a column of SQLite takes any value
+        return
+    kept.make("t", [7])
+    # PostgreSQL shows the value alone
+    told = 'type bigint: "x"' if isinstance(kept, _Postgres) else "row 1, column 'id'"
+    for overwrite in (False, True):
+        if overwrite and isinstance(kept, _Hub):
+            # which takes the place of the old one as a whole
+            continue
+        with pytest.raises(akrunner.WriteError, match=told):
+            copy({"id": ["1", "x"]}, kept.database.format("t"), output_schema="id string", overwrite=overwrite)
+    assert kept.sql("SELECT id FROM t") == [(7,)]
+
+
+@pytest.mark.parametrize("kept", ["postgres", "duckdb"], indirect=True)
+def test_only_0_and_1_become_booleans(kept: Kept, copy: Callable[..., Any]) -> None:
+    kept.sql("CREATE TABLE t (b boolean, many boolean[])")
+    for schema, rows in (("b int", {"b": [1, 2]}), ("many array<int>", {"many": [[0], [1, 2]]})):
+        with pytest.raises(akrunner.WriteError, match=f"row 1, column '{next(iter(rows))}'"):
+            copy(rows, kept.database.format("t"), output_schema=schema)
+    copy({"b": [0, 1, None]}, kept.database.format("t"), output_schema="b int")
+    assert kept.sql("SELECT b FROM t") == [(False,), (True,), (None,)]
+
+
 def test_the_database_runs_a_query(kept: Kept, copy: Callable[..., Any]) -> None:
     if not kept.server:
         kept.make("t", [1, 2, 3])
@@ -247,10 +362,10 @@ def test_the_database_runs_a_query(kept: Kept, copy: Callable[..., Any]) -> None
         return
     kept.sql("CREATE TABLE t (id bigint, s varchar(10))", "INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, NULL)")
     query = 'SELECT id AS "ID", s FROM t WHERE s IS NOT NULL ORDER BY id DESC'
-    assert copy(kept.database.partition("?")[0], select=query).table.to_pylist() == [
+    assert copy(bare(kept), select=query).table.to_pylist() == [
         {"ID": 2, "s": b"y"},
         {"ID": 1, "s": b"x"},
-    ] or copy(kept.database.partition("?")[0], select=query, output_schema='"ID" bigint, s string').table.to_pylist() == [
+    ] or copy(bare(kept), select=query, output_schema='"ID" bigint, s string').table.to_pylist() == [
         {"ID": 2, "s": "y"},
         {"ID": 1, "s": "x"},
     ]
@@ -302,7 +417,7 @@ def test_a_host_that_is_killed_changes_nothing(kept: Kept, script: Script, leave
         """
     )
     flag = tmp_path / "flag"
-    job = f"import akrunner; akrunner.run({waits!r}, {{'a': [1]}}, output={kept.database.format('t')!r}, output_schema='id bigint', overwrite=True, user_params={{'flag': {str(flag)!r}}})"
+    job = f"{kept.begins}import akrunner; akrunner.run({waits!r}, {{'a': [1]}}, output={kept.database.format('t')!r}, output_schema='id bigint', overwrite=True, user_params={{'flag': {str(flag)!r}}})"
     with hosts.Popen([hosts.sys.executable, "-c", job], stdout=hosts.DEVNULL, stderr=hosts.DEVNULL) as host:
         wait_for(flag.exists)
         # rows are with the host by now, or with the database
@@ -319,9 +434,13 @@ def test_a_host_that_is_killed_changes_nothing(kept: Kept, script: Script, leave
 def test_what_is_wrong_is_said_before_anything_starts(kept: Kept, copy: Callable[..., Any]) -> None:
     kept.make("sales", [1])
     sales = kept.database.format("sales")
-    missing = "there is no table 'sale'.*did you mean 'sales'" if kept.server else "there is no (Delta|such) table"
+    # a server that speaks Arrow says itself what it does not have
+    missing = (
+        "there is no table 'sale'.*did you mean 'sales'|cannot read .*sale" if kept.server else "there is no .*(table|dataset)"
+    )
     mark = "&" if kept.server else "?"
     option, near = ("tabel", "table") if kept.server else ("partiton", "partition")
+    meant = "" if isinstance(kept, (_LanceData, _Hub)) else f".*did you mean '{near}'"
     for source, words in (
         (kept.database.format("sale"), missing),
         *(((f"{sales}{mark}tabel=sales", "there is no option 'tabel'.*did you mean 'table'"),) if kept.server else ()),
@@ -332,11 +451,11 @@ def test_what_is_wrong_is_said_before_anything_starts(kept: Kept, copy: Callable
             copy(source)
     for output, schema, words in (
         (sales, "ids bigint", "has no column 'ids' .*did you mean 'id'"),
-        *(((kept.database.partition("?")[0], "id bigint", r"names no table: put \?table=NAME"),) if kept.server else ()),
+        *(((bare(kept), "id bigint", r"names no table: put \?table=NAME"),) if kept.server else ()),
     ):
         with pytest.raises(akrunner.SinkError, match=words):
             copy(TABLE, output, output_schema=schema)
-    with pytest.raises(akrunner.ConfigError, match=f"there is no option '{option}'.*did you mean '{near}'"):
+    with pytest.raises(akrunner.ConfigError, match=f"there is no option '{option}'{meant}"):
         copy(TABLE, f"{sales}{mark}{option}=x", output_schema="id bigint")
     with pytest.raises(akrunner.ConfigError, match="output_format= .*is for files"):
         copy(TABLE, sales, output_schema="id bigint", output_format="csv")

@@ -169,6 +169,8 @@ def _sentences(record: Mapping[str, Any]) -> list[str]:
         return [f"{_NO_ROWS}: the table is empty, or none of its rows was selected"]
     if record["main"] < TOO_SHORT or (record["by"] and _whole(record) < TOO_SHORT and record["first"] < TOO_SHORT):
         return [_TOO_LITTLE] if record["asked"] else []
+    if unseen.arriving(record) and not record["asked"]:
+        return []
     share, told = wait_share(record), [one for one in advised(record) if one.saves >= 0.02 or one.share >= WORTH_SAYING]
     if record["asked"]:
         changes = told[:_MOST]

@@ -32,6 +32,7 @@ BUILT_IN: tuple[Format, ...] = (
     csv.FORMAT,
     parquet.FORMAT,
     jsonl.FORMAT,
+    jsonl.ARRAY,
     arrow.FORMAT,
     tfrecord.FORMAT,
     avro.FORMAT,
@@ -176,7 +177,7 @@ def beginning(head: bytes) -> str | None:
 def known_endings(path: str) -> str:
     """Return what an error says about endings: the first one of each format, the one that may have been meant, and the broken
     packages, which might have had another."""
-    known = [form.endings[0] for form in (*BUILT_IN, *INSTALLED.whole())]
+    known = [form.endings[0] for form in (*BUILT_IN, *INSTALLED.whole()) if not form.read_as]
     ending = posixpath.splitext(path)[1].lower()
     meant = nearest(ending, known, _ALIKE) if ending else ""
     return "; ".join([f"known: {' '.join(known)}{meant}", *INSTALLED.broken()])

@@ -115,6 +115,7 @@ class Format:
         lakes: whether Delta, Iceberg and Hudi keep the rows of their tables in such files.
         delimited: whether `input_csv=` and `output_csv=` say how its files are written.
         compressions: the names of the codecs that its files can be compressed with.
+        read_as: the name of the format that its files' names tell, which also reads them; "": its own.
     """
 
     name = ""
@@ -130,6 +131,7 @@ class Format:
     lakes = False
     delimited = False
     compressions: tuple[str, ...] = ()
+    read_as = ""
 
     def begins(self, head: bytes) -> bool:
         """Whether a file that begins with these bytes is of this format.

@@ -1,4 +1,4 @@
-"""JSON lines: an object on each line. A file may also hold one array of objects."""
+"""JSON lines: an object on each line; and JSON arrays of objects. Files of both are read alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from akrunner.io.formats.lines import Lines
 from akrunner.io.json_arrays import ArrayParser, ArrayPieces, begins_array
 from akrunner.io.text import Pieces
 from akrunner.io.tolerant import tolerant
-from akrunner.io.writers import Dated, Gathered, JsonLines, Writer
+from akrunner.io.writers import Dated, Finite, Gathered, JsonLines, Writer
 from akrunner.schema import is_list
 
 #: how many rows, or bytes of them, become lines at once
@@ -49,10 +49,22 @@ class Jsonl(Lines):
         return not is_blob(data_type.value_type if is_list(data_type) else data_type)
 
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
-        return Dated(Gathered(JsonLines(stream), *_AT_ONCE), self.name)
+        return Dated(Finite(Gathered(JsonLines(stream), *_AT_ONCE)), self.name)
 
     def lines(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
-        return JsonLines(stream)
+        return Finite(JsonLines(stream))
+
+
+class JsonArray(Jsonl):
+    """Files that hold one array of objects. A name that ends in .json means JSON lines unless the user asks for an array."""
+
+    name = "json"
+    endings = endings(".json")
+    title = "a JSON array"
+    read_as = "jsonl"
+
+    def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
+        return Dated(Finite(Gathered(JsonLines(stream, array=True), *_AT_ONCE)), self.name)
 
 
 class _Files:
@@ -101,3 +113,4 @@ class _Files:
 
 
 FORMAT = Jsonl()
+ARRAY = JsonArray()

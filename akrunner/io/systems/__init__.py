@@ -11,6 +11,8 @@ directory. Each system has a module, which is imported when a job names one of i
     lake/sales, s3://b/sales                   -> delta or iceberg, if such a table is there (`akrunner.io.lakehouse`)
     flightsql://me@host:31337?table=sales      -> flightsql
     snowflake://me@account/db/schema?table=t   -> snowflake
+    scored.lance, lance:///scored              -> lance
+    datasets:///scored                         -> hub
 
 Rows are read from a table, or written to it in one transaction that is committed when the job has succeeded.
 
@@ -42,7 +44,11 @@ _MODULES: Mapping[str, str] = {
     "iceberg": "iceberg",
     "flightsql": "flightsql",
     "snowflake": "snowflake",
+    "lance": "lance",
+    "datasets": "hub",
 }
+#: those whose tables are directories of files, on this machine or on a store: `delta+s3://bucket/table`
+_IN_FILES = ("delta", "lance")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 #: a URL without its slashes
 _SHORT = re.compile(r"([A-Za-z][A-Za-z0-9]*):(?!//)(.+)")
@@ -77,8 +83,8 @@ def system_of(url: str) -> System:
 def _module_of(given: str | bytes) -> str | None:
     """Return the module of the system that keeps a table; None if there is none."""
     scheme = _scheme(given)
-    if scheme.startswith("delta+"):
-        return "delta"
+    if scheme.partition("+")[0] in _IN_FILES:
+        return scheme.partition("+")[0]
     return _MODULES.get(scheme) or (lakehouse.system_at(given) if isinstance(given, str) else None)
 
 
@@ -170,7 +176,7 @@ def _check_ours(given: Any, kind: type[AkrunnerError], parameter: str, instead: 
     # the notations of SQLAlchemy (mysql+pymysql://) and of JDBC (jdbc:mysql://)
     plain = text.removeprefix("jdbc:")
     base, _, driver = _scheme(plain).partition("+")
-    if base in _MODULES and base != "delta" and (driver or plain != text):
+    if base in _MODULES and base not in _IN_FILES and (driver or plain != text):
         raise kind(f"{wrong}: write {base}://, {f'without +{driver}' if driver else 'without jdbc:'}")
     short = _SHORT.match(text)
     if short is not None and short[1].lower() in _MODULES and not os.path.exists(text):
@@ -184,7 +190,7 @@ def _check_ours(given: Any, kind: type[AkrunnerError], parameter: str, instead: 
             "akrunner.predict_stream) read and write it"
         )
     if base in _OTHERS:
-        known = ", ".join(f"{scheme}://" for scheme, module in _MODULES.items() if module not in ("delta", "iceberg"))
+        known = ", ".join(f"{scheme}://" for scheme, module in _MODULES.items() if module not in (*_IN_FILES, "iceberg", "hub"))
         raise kind(f"{wrong}: of databases akrunner opens {known}, no {base}; {instead}")
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import abc
 import contextlib
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from akrunner.errors import AkrunnerError, ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io.sinks import behind_tables
 from akrunner.io.table import BATCH_ROWS, TableSource
+from akrunner.schema import is_list
 from akrunner.spec import TaskSpec
 from akrunner.wire.near import nearest
 
@@ -111,7 +113,7 @@ class Url:
                 # without the options, as a misspelt one may have a password
                 raise ConfigError(
                     f"{redacted(self.base)}: there is no option {name!r} here (there are "
-                    f"{', '.join(ours)}{more}){nearest(name, [*ours, *driver])}"
+                    f"{', '.join(ours) or 'none'}{more}){nearest(name, [*ours, *driver])}"
                 )
 
     @property
@@ -154,6 +156,32 @@ def check_columns(table: pa.Schema, rows: pa.Schema, shown: str) -> None:
                 f"output: {shown} has no column {name!r} (it has {', '.join(table.names)}){nearest(name, table.names)}; leave "
                 "it out, or name another table"
             )
+
+
+def check_truths(rows: pa.Table, names: Iterable[str], first: int, shown: str) -> None:
+    """Check that numbers which a database casts to booleans are 0 or 1: it would make true of any other.
+
+    Args:
+        names: the columns that are booleans in the table.
+        first: the number of the first row, for errors.
+    Raises:
+        WriteError: one is another number.
+    """
+    for name in names:
+        values = rows.column(name)
+        while is_list(values.type):
+            values = pc.list_flatten(values)
+        if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+            continue
+        if pc.all(pc.is_in(values, pa.array([0, 1, None], values.type))).as_py() is False:
+            row, value = next(found for found in enumerate(rows.column(name).to_pylist()) if not _are_truths(found[1]))
+            raise WriteError(
+                f"output: {shown}: row {first + row}, column {name!r}: {value} is neither 0 nor 1, and the table's column is boolean"
+            )
+
+
+def _are_truths(value: Any) -> bool:
+    return all(map(_are_truths, value)) if isinstance(value, list) else value in (0, 1, None)
 
 
 def slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

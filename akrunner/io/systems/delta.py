@@ -56,8 +56,17 @@ class _Delta:
         with ours(SinkError, f"output: cannot write {place.shown}"):
             table = _table(_place(place))
         if table is None:
+            uri = _place(place)
+            if "://" not in uri:
+                lakes.check_place(uri, place.shown, "a Delta table")
             by = lakes.partition_by(place, partition)
             columns = lakes.new_columns(schema, partition, by, place.shown, narrow=True)
+            if schema.names and set(by) >= set(columns.names):
+                # the values of these columns are in the names of directories only
+                raise SinkError(
+                    f"output: {place.shown}: the table would be partitioned by all of its columns ({', '.join(columns.names)}), and "
+                    "Delta's files would have none; name fewer in partition_by="
+                )
         else:
             by = list(table.metadata().partition_columns)
             lakes.check_partition(partition, by, place.shown)

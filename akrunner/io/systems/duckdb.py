@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from akrunner.errors import AkrunnerError, SinkError, SourceError
+from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.sql import check_query, duckdb_reader, heard
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted
 from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
+from akrunner.io.systems.spool import Spool
 from akrunner.io.table import TableSource
 
 
@@ -68,9 +69,9 @@ class _DuckDB:
             if not target.new:
                 with contextlib.closing(_connected(path, what, SinkError)) as connection:
                     known = _columns_of(connection, table)
-                if known is not None:
-                    check_columns(known, schema, place.shown)
-        return TableSink(place.shown, schema, lambda: _Writing(Target(path, place.shown), table, schema, overwrite, what))
+                    if known is not None:
+                        check_columns(known, schema, place.shown)
+        return TableSink(place.shown, schema, lambda: _Writing(Target(path, place.shown), table, schema, overwrite, place))
 
 
 SYSTEM = _DuckDB()
@@ -141,30 +142,121 @@ def _columns_of(connection: Any, table: str) -> pa.Schema | None:
         return None
 
 
-class _Writing(Transaction):
-    """Writes rows to a table in one transaction."""
+class _Cast(NamedTuple):
+    """A column whose values become another type in the table, or that may have no null there.
 
-    def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, what: str) -> None:
-        self._target, self._table = target, table
+    Attributes:
+        name: its name.
+        kind: DuckDB's words for the table's type.
+        wrong: SQL that is true of a value that does not fit.
+    """
+
+    name: str
+    kind: str
+    wrong: str
+
+
+def _casts(connection: Any, table: str, rows: pa.Schema) -> list[_Cast]:
+    """Return the columns of the rows with values that may not fit a table's."""
+    there = {
+        name.lower(): (kind, null == "NO")
+        for name, kind, null, *_ in connection.execute(f"DESCRIBE {dotted(table)}").fetchall()
+    }
+    connection.register("akrunner_rows", rows.empty_table())
+    found = []
+    for name, kind, *_ in connection.execute("DESCRIBE SELECT * FROM akrunner_rows").fetchall():
+        column, (wanted, needed) = quoted(name), there[name.lower()]
+        wrong = []
+        if kind != wanted:
+            wrong.append(f"({column} IS NOT NULL AND TRY_CAST({column} AS {wanted}) IS NULL)")
+        # DuckDB would make true of 2
+        if wanted == "BOOLEAN" and _is_number(rows.field(name).type):
+            wrong.append(f"{column} NOT IN (0, 1)")
+        elif wanted == "BOOLEAN[]" and kind != wanted and _is_number(getattr(rows.field(name).type, "value_type", pa.null())):
+            wrong.append(f"len(list_filter({column}, lambda one: one NOT IN (0, 1))) > 0")
+        if needed:
+            wrong.append(f"{column} IS NULL")
+        if wrong:
+            found.append(_Cast(name, wanted, " OR ".join(wrong)))
+    return found
+
+
+def _wrong(connection: Any, casts: Sequence[_Cast]) -> Sequence[bool | None]:
+    """Return, for each column, whether a value of `akrunner_rows` does not fit; None if there are no rows."""
+    asked = ", ".join(f"bool_or({one.wrong})" for one in casts)
+    return connection.execute(f"SELECT {asked} FROM akrunner_rows").fetchall()[0] if casts else ()
+
+
+class _Writing(Transaction):
+    """Writes rows to a table in one transaction. They wait in a `Spool`, and go to the table by one statement at the end: DuckDB
+    writes a large insert straight to its file, and each of many small ones also to its log."""
+
+    def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, place: Url) -> None:
+        self._target, self._table, self._place = target, table, place
         target.begin()
-        self._connection = _connected(target.at, what, SinkError, writes=True)
-        self._connection.begin()
-        if _columns_of(self._connection, table) is None:
-            self._connection.register("akrunner_rows", schema.empty_table())
-            self._connection.execute(f"CREATE TABLE {dotted(table)} AS SELECT * FROM akrunner_rows")
-        elif overwrite:
-            self._connection.execute(f"DELETE FROM {dotted(table)}")
+        self._spool = Spool(schema)
+        self._connection: Any = None
+        try:
+            self._casts = self._begun(schema, overwrite)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begun(self, schema: pa.Schema, overwrite: bool) -> list[_Cast]:
+        """Open the file and begin the transaction: make the table, or empty it. Return the columns to look at."""
+        connection = _connected(self._target.at, f"output: cannot write {self._place.shown}", SinkError, writes=True)
+        self._connection = connection
+        connection.begin()
+        if _columns_of(connection, self._table) is None:
+            connection.register("akrunner_rows", schema.empty_table())
+            connection.execute(f"CREATE TABLE {dotted(self._table)} AS SELECT * FROM akrunner_rows")
+            return []
+        if overwrite:
+            connection.execute(f"DELETE FROM {dotted(self._table)}")
+        return _casts(connection, self._table, schema)
 
     def append(self, rows: pa.Table) -> None:
-        names = ", ".join(map(quoted, rows.column_names))
+        if self._casts:
+            self._check(rows)
+        for batch in rows.combine_chunks().to_batches():
+            self._spool.append(batch)
+
+    def _check(self, rows: pa.Table) -> None:
+        """Check that rows fit the table's columns.
+
+        Raises:
+            WriteError: a value does not.
+        """
         self._connection.register("akrunner_rows", rows)
-        self._connection.execute(f"INSERT INTO {dotted(self._table)} ({names}) SELECT {names} FROM akrunner_rows")
+        for one, is_wrong in zip(self._casts, _wrong(self._connection, self._casts)):
+            if not is_wrong:
+                continue
+            ((row, value),) = self._connection.execute(
+                f"SELECT row, {quoted(one.name)}::VARCHAR FROM (SELECT row_number() OVER () - 1 AS row, {quoted(one.name)} FROM "
+                f"akrunner_rows) WHERE {one.wrong} ORDER BY row LIMIT 1"
+            ).fetchall()
+            shown = "a null" if value is None else repr(value)
+            raise WriteError(
+                f"output: {self._place.shown}: row {self._spool.rows + row}, column {one.name!r}: {shown} does not fit the table's "
+                f"column, which is {one.kind}{' NOT NULL' if value is None else ''}"
+            )
 
     def commit(self) -> None:
+        if self._spool.rows:
+            rows = self._spool.reader()
+            names = ", ".join(map(quoted, rows.schema.names))
+            self._connection.register("akrunner_rows", rows)
+            self._connection.execute(f"INSERT INTO {dotted(self._table)} ({names}) SELECT {names} FROM akrunner_rows")
         self._connection.commit()
         self._connection.close()
         self._target.commit()
 
     def close(self) -> None:
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
+        self._spool.drop()
         self._target.drop()
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))

@@ -4,19 +4,28 @@
 
     flightsql://me@host:31337?table=sales              the table, over TLS
     flightsql://me@host:31337?tls=off, and a query     the server runs it; without TLS
+
+The server takes all rows as a stream (CommandStatementIngest), which the driver sends outside of transactions. So they first go to
+a table of their own, and from there to the output's by one transaction, which also drops that table.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import urllib.parse
+import uuid
+from collections.abc import Iterator
 from typing import Any
 
-from akrunner.errors import ConfigError
+import pyarrow as pa
+
+from akrunner.errors import ConfigError, SinkError
 from akrunner.io.paths import local_path
-from akrunner.io.systems.adbc import driver
-from akrunner.io.systems.base import Url
-from akrunner.io.systems.servers import Server, parts_of, secret_of
+from akrunner.io.systems.adbc import asked, driver
+from akrunner.io.systems.base import Url, quoted
+from akrunner.io.systems.servers import Server, Target, parts_of, secret_of, unknown
 
 _EXTRA = ("adbc_driver_flightsql", "flightsql")
 #: what `?tls=` may say
@@ -51,6 +60,98 @@ class _FlightSql(Server):
             given["adbc.flight.sql.rpc.call_header.database"] = place.options["database"]
         scheme = "grpc+tcp" if tls == "off" else "grpc+tls"
         return driver(*_EXTRA).connect(f"{scheme}://{host}", db_kwargs=given, autocommit=True)
+
+    def rehearse(self, target: Target) -> None:
+        # a server without transactions is refused before it gets anything
+        with self._transaction(target.place):
+            pass
+        with self._sent(target, iter(())) as made, self._transaction(target.place) as (cursor, _):
+            self._bring(cursor, target, made, " WHERE 1 = 0")
+
+    def bring(self, target: Target, rows: pa.RecordBatchReader) -> None:
+        with self._sent(target, rows) as made, self._transaction(target.place) as (cursor, transaction):
+            self._bring(cursor, target, made)
+            try:
+                transaction.commit()
+            except Exception as e:
+                raise unknown(target.place.shown, e) from None
+
+    def _bring(self, cursor: Any, target: Target, made: str, these: str = "") -> None:
+        """Bring rows from the table that was made for them to the output's.
+
+        Args:
+            these: the condition for the old rows that are replaced; "": all of them.
+        """
+        name, source = self.named(target.place.table or ""), self.named(made)
+        names = ", ".join(map(quoted, target.columns.names))
+        if target.new:
+            statements = [f"CREATE TABLE {name} AS SELECT {names} FROM {source}"]
+        else:
+            statements = [f"DELETE FROM {name}{these}"] if target.overwrite else []
+            statements.append(f"INSERT INTO {name} ({names}) SELECT {names} FROM {source}")
+        for statement in (*statements, f"DROP TABLE {source}"):
+            asked(cursor, lambda text=statement: cursor.executescript(text))  # type: ignore[misc]
+
+    @contextlib.contextmanager
+    def _sent(self, target: Target, rows: Iterator[pa.RecordBatch]) -> Iterator[str]:
+        """Send rows to a new table, whose name is yielded, and which is dropped if it is still there then.
+
+        Raises:
+            SinkError: the server takes no rows.
+        """
+        *where, _ = (target.place.table or "").split(".")
+        places, name = dict(zip(("db_schema_name", "catalog_name"), reversed(where))), f"akrunner_{uuid.uuid4().hex}"
+        with (
+            contextlib.closing(self.connected(target.place)) as connection,
+            contextlib.closing(connection.cursor()) as cursor,
+        ):
+            try:
+                reader = _begun(target.columns, rows)
+                asked(cursor, lambda: cursor.adbc_ingest(name, reader, mode="create", **places))
+                yield ".".join([*where, name])
+            except Exception as e:
+                if type(e).__name__ != "NotSupportedError":
+                    raise
+                raise SinkError(
+                    f"output: {target.place.shown}: this server takes no rows as a stream (CommandStatementIngest of Flight SQL): {e}; "
+                    "write Parquet, and load that"
+                ) from None
+            finally:
+                with contextlib.suppress(Exception):
+                    cursor.executescript(f"DROP TABLE IF EXISTS {self.named('.'.join([*where, name]))}")
+
+    @contextlib.contextmanager
+    def _transaction(self, place: Url) -> Iterator[tuple[Any, Any]]:
+        """Yield a cursor, and the connection whose `commit` ends its transaction; what is not committed is rolled back.
+
+        Raises:
+            SinkError: the server has no transactions.
+        """
+        with contextlib.closing(self.connected(place)) as connection:
+            transaction = connection.adbc_connection
+            try:
+                transaction.set_autocommit(False)
+            except Exception as e:
+                if type(e).__name__ != "NotSupportedError":
+                    raise
+                raise SinkError(
+                    f"output: {place.shown}: this server has no transactions, so that a job that fails could leave a part of its "
+                    "rows there; write Parquet, and load that"
+                ) from None
+            try:
+                with contextlib.closing(connection.cursor()) as cursor:
+                    yield cursor, transaction
+            finally:
+                with contextlib.suppress(Exception):
+                    transaction.rollback()
+                    # behind its end ADBC has begun another transaction, which would stay on the server
+                    transaction.set_autocommit(True)
+
+
+def _begun(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
+    """Return the batches behind an empty one: the driver cannot send a stream without any."""
+    empty = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+    return pa.RecordBatchReader.from_batches(schema, itertools.chain([empty], batches))
 
 
 SYSTEM = _FlightSql()

@@ -11,6 +11,7 @@ A table is read at one snapshot, file by file. Rows are written as one new snaps
 from __future__ import annotations
 
 import contextlib
+import logging
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -306,7 +307,8 @@ class _Writing(lakes.Waiting):
             raise
         # of any other error it is not known whether the catalog has the snapshot, and then its files must stay
         try:
-            transaction.commit_transaction()
+            with _quietly():
+                transaction.commit_transaction()
         except (CommitFailedException, TableAlreadyExistsError, _refused()) as e:
             _remove(transaction._table.io, written)
             raise (lakes.conflict(self._shown, e) if self._target.table is not None else came_meanwhile(self._shown)) from None
@@ -403,6 +405,21 @@ def _gathered(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
             held, size = [], 0
     if held:
         yield pa.Table.from_batches(held)
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep pyiceberg's own words about a commit that it tries again from stderr: whether it succeeds is what the job tells."""
+    logger = logging.getLogger("pyiceberg.table")
+
+    def passes(record: logging.LogRecord) -> bool:
+        return "retrying" not in record.getMessage()
+
+    logger.addFilter(passes)
+    try:
+        yield
+    finally:
+        logger.removeFilter(passes)
 
 
 def _remove(io: Any, paths: Sequence[str]) -> None:

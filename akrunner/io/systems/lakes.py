@@ -8,24 +8,22 @@ directory::
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from akrunner import leftovers
 from akrunner.arrays import decoded
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
-from akrunner.foreign import ours
 from akrunner.io.casts import asked
 from akrunner.io.partitions import NULL
 from akrunner.io.systems.base import Transaction, Url, check_columns
+from akrunner.io.systems.spool import Spool
 from akrunner.wire.near import nearest
 
 #: the options of an output
@@ -105,6 +103,23 @@ def check_partition(partition: Mapping[str, Any], columns: Sequence[str], shown:
                 f"output: {shown}: partition= names {name!r}, and the table is partitioned by "
                 f"{', '.join(columns) or 'no column'}{nearest(name, list(columns))}"
             )
+
+
+def check_place(path: str, shown: str, what: str) -> None:
+    """Check that a new table can be made in a directory of this machine.
+
+    Args:
+        path: the directory, which need not exist.
+        what: the words for such a table.
+    Raises:
+        SinkError: a file is there, or nothing may be written.
+    """
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    if not os.path.isdir(path):
+        raise SinkError(f"output: {shown}: {path} is a file, and {what} is a directory; name another place")
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise SinkError(f"output: {shown}: nothing may be written in {path}")
 
 
 def new_columns(rows: pa.Schema, partition: Mapping[str, str | None], by: Sequence[str], shown: str, narrow: bool) -> pa.Schema:
@@ -232,60 +247,6 @@ def shaped(
             column = wanted
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=table)
-
-
-class Spool:
-    """Rows in a file of this machine, which is removed even if this process dies.
-
-    Attributes:
-        rows: how many there are.
-    """
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self.rows = 0
-        self._schema = schema
-        self._folder = leftovers.temp_folder("akrunner-rows-")
-        self._path = os.path.join(self._folder, "rows.arrows")
-        self._stream: Any = None
-        self._writer: Any = None
-
-    def append(self, batch: pa.RecordBatch) -> None:
-        """Write rows to the file.
-
-        Raises:
-            WriteError: the disk is full.
-        """
-        with ours(WriteError, f"output: the rows wait in {self._folder} (TMPDIR) for the job's end", self._path):
-            if self._writer is None:
-                self._stream = pa.OSFile(self._path, "wb")
-                codec = "lz4" if pa.Codec.is_available("lz4") else None
-                options = pa.ipc.IpcWriteOptions(compression=codec)
-                self._writer = pa.ipc.new_stream(self._stream, self._schema, options=options)
-            self._writer.write_batch(batch)
-        self.rows += batch.num_rows
-
-    def reader(self) -> pa.RecordBatchReader:
-        """Return a reader of all rows; nothing may be appended any more."""
-        self._close()
-        return pa.RecordBatchReader.from_batches(self._schema, self._batches())
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        if self.rows:
-            with pa.OSFile(self._path, "rb") as file, pa.ipc.open_stream(file) as reader:
-                yield from reader
-
-    def _close(self) -> None:
-        writer, stream, self._writer, self._stream = self._writer, self._stream, None, None
-        if writer is not None:
-            with ours(WriteError, f"output: the rows wait in {self._folder} (TMPDIR) for the job's end", self._path):
-                writer.close()
-                stream.close()
-
-    def drop(self) -> None:
-        """Remove the file."""
-        with contextlib.suppress(WriteError):
-            self._close()
-        leftovers.drop(self._folder)
 
 
 @dataclass(frozen=True)

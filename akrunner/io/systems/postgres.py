@@ -26,7 +26,7 @@ from akrunner.foreign import ours
 from akrunner.io.paths import local_path
 from akrunner.io.systems import pg_types
 from akrunner.io.systems.adbc import asked, driver
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted, slices
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, check_truths, dotted, quoted, slices
 from akrunner.io.table import TableSource
 from akrunner.wire.near import nearest
 
@@ -354,6 +354,9 @@ class _Writing(Transaction):
         #: from there to the output's table, "" if they are the same
         self._sent_to: tuple[str, str, bool] = ("", "", False)
         self._brings = ""
+        #: the columns that are booleans in the table
+        self._truths: list[str] = []
+        self._rows = 0
 
     def rehearse(self) -> None:
         """Do everything but send rows, and roll it back.
@@ -397,6 +400,7 @@ class _Writing(Transaction):
             return
         # COPY does not cast, so the rows go to a temporary table of their own types, and from there to the output's table
         cursor.execute(f"CREATE TEMPORARY TABLE akrunner_rows ({declared}) ON COMMIT DROP")
+        self._truths = [one.name for one in self._columns if target.bare[one.name].rstrip("[]") == "boolean"]
         # a cast to varchar(3) would cut a longer text, which INSERT refuses
         casts = ", ".join(f"{quoted(one.name)}::{target.bare[one.name]}" for one in self._columns)
         self._brings = f"INSERT INTO {target.name} ({names}) SELECT {casts} FROM akrunner_rows"
@@ -426,6 +430,8 @@ class _Writing(Transaction):
     def append(self, rows: pa.Table) -> None:
         if not self._begun:
             self._begin()
+        check_truths(rows, self._truths, self._rows, self._place.shown)
+        self._rows += rows.num_rows
         table, schema, temporary = self._sent_to
         where: dict[str, Any] = {"temporary": True} if temporary else {"db_schema_name": schema} if schema else {}
         self._cursor.adbc_ingest(table, pg_types.sendable(rows, self._columns), mode="append", **where)

@@ -1,6 +1,9 @@
 """Servers that speak Arrow themselves, by their ADBC drivers: what Flight SQL and Snowflake share.
 
-A table is read by one query, whose result is one state of it. The types are those of the server's Arrow.
+A table is read by one query, whose result is one state of it. The types are those of the server's Arrow. Rows that are written
+wait in a file of this machine until the job has succeeded, so that no transaction is open on the server meanwhile::
+
+    rows -> columns and types of the table -> Spool -> one transaction, at the commit
 """
 
 from __future__ import annotations
@@ -9,20 +12,40 @@ import abc
 import contextlib
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.errors import AkrunnerError, ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.paths import local_path
 from akrunner.io.sql import heard
+from akrunner.io.systems import lakes
 from akrunner.io.systems.adbc import Drawn, asked
-from akrunner.io.systems.base import TableSink, Url, quoted, slices
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted, slices
+from akrunner.io.systems.spool import Spool
 from akrunner.io.table import TableSource
 
 #: seconds that a server may take to answer the first time
 _CONNECT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table into which a job's rows go.
+
+    Attributes:
+        place: the URL that names it.
+        new: whether there was none when the output was opened.
+        columns: the columns in which its rows are sent.
+        overwrite: whether they replace its rows.
+    """
+
+    place: Url
+    new: bool
+    columns: pa.Schema
+    overwrite: bool
 
 
 class Server(abc.ABC):
@@ -66,7 +89,7 @@ class Server(abc.ABC):
         what = f"source: cannot read {place.shown}"
         with (
             ours(SourceError, what),
-            contextlib.closing(self._connected(place)) as connection,
+            contextlib.closing(self.connected(place)) as connection,
             contextlib.closing(connection.cursor()) as cursor,
         ):
             schema = _schema_of(cursor, text)
@@ -78,7 +101,7 @@ class Server(abc.ABC):
             asked(cursor, lambda: cursor.execute(text))
             return cursor.fetch_record_batch()
 
-        drawn = Drawn(lambda: self._connected(place), start, SourceError, what)
+        drawn = Drawn(lambda: self.connected(place), start, SourceError, what)
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in slices(drawn.batches()):
@@ -89,22 +112,99 @@ class Server(abc.ABC):
         return TableSource(schema, batches, place.shown, replayable=True, stop=drawn.stop)
 
     def output(self, url: str, schema: pa.Schema, overwrite: bool) -> TableSink:
-        """Refuse the output.
+        """Return a sink, as `System.output` does."""
+        place = self._parsed(url)
+        if place.table is None:
+            raise SinkError(f"output: {place.shown} names no table: put ?table=NAME (or SCHEMA.NAME) behind it")
+        with ours(SinkError, f"output: cannot write {place.shown}"):
+            known = self._known(place)
+            names = self.matched(schema.names, known) if known is not None else schema.names
+            rows = pa.schema([field.with_name(name).remove_metadata() for name, field in zip(names, schema)])
+            if known is not None:
+                check_columns(known, rows, place.shown)
+                # columns that the rows lack get the table's defaults
+                known = pa.schema([known.field(name) for name in names])
+                lakes.check_rows(known, rows, {}, place.shown)
+            target = Target(place, known is None, known if known is not None else rows, overwrite)
+            # without columns the schema is not known yet
+            if schema.names:
+                self.rehearse(target)
+        return TableSink(place.shown, schema, lambda: _Writing(self, target, names))
+
+    def _known(self, place: Url) -> pa.Schema | None:
+        """Return the columns of a URL's table; None if there is none."""
+        with contextlib.closing(self.connected(place)) as connection, contextlib.closing(connection.cursor()) as cursor:
+            try:
+                return _schema_of(cursor, f"SELECT * FROM {self.named(place.table or '')}")
+            except Exception as e:
+                # a server that cannot be reached, or knows no such user, has said so when it was connected to; if the table is
+                # there all the same, it cannot be made, which `rehearse` finds
+                if not isinstance(e, AkrunnerError) and hasattr(e, "status_code"):
+                    return None
+                raise
+
+    def matched(self, names: Sequence[str], table: pa.Schema) -> list[str]:
+        """Return the names that a job's columns have in a table."""
+        return list(names)
+
+    @abc.abstractmethod
+    def rehearse(self, target: Target) -> None:
+        """Do, before a job starts, all that `bring` does but send rows, and leave nothing of it.
 
         Raises:
-            SinkError: always.
+            SinkError: the server does not take such rows.
+            Exception: whatever the driver raises.
         """
-        raise SinkError(
-            f"output: {self._parsed(url).shown}: tables of {self.called} are inputs only; write Parquet, and load that"
-        )
+
+    @abc.abstractmethod
+    def bring(self, target: Target, rows: pa.RecordBatchReader) -> None:
+        """Write all rows of a job to a table, in one transaction.
+
+        Raises:
+            WriteError: it is not known whether they are there.
+            Exception: whatever the driver raises; then none is there.
+        """
 
     def _parsed(self, url: str) -> Url:
         place = Url.parse(url)
         place.check(("table", *self.options))
         return place
 
-    def _connected(self, place: Url) -> Any:
+    def connected(self, place: Url) -> Any:
+        """Return what `connect` returns; Ctrl-C ends the wait for it."""
         return heard(lambda: self.connect(place), None, _CONNECT_SECONDS)
+
+
+class _Writing(Transaction):
+    """Keeps a job's rows in a `Spool` until they are committed.
+
+    Args:
+        names: the names of the rows' columns in the table.
+    """
+
+    def __init__(self, server: Server, target: Target, names: Sequence[str]) -> None:
+        self._server, self._target, self._names = server, target, list(names)
+        self._spool = Spool(target.columns)
+
+    def append(self, rows: pa.Table) -> None:
+        target = self._target
+        for batch in rows.rename_columns(self._names).to_batches():
+            self._spool.append(lakes.shaped(batch, target.columns, {}, self._spool.rows, target.place.shown))
+
+    def commit(self) -> None:
+        if self._spool.rows or self._target.new or self._target.overwrite:
+            self._server.bring(self._target, self._spool.reader())
+
+    def close(self) -> None:
+        self._spool.drop()
+
+
+def unknown(shown: str, error: Exception) -> WriteError:
+    """Return the error for a commit whose answer did not come."""
+    return WriteError(
+        f"output: {shown}: it is not known whether the rows are there: the connection was lost while they were committed "
+        f"({error}); look at the table before you run the job again"
+    )
 
 
 def _schema_of(cursor: Any, query: str) -> pa.Schema:

@@ -182,3 +182,40 @@ def test_who_may_only_write_to_a_store_is_not_asked_what_is_around(
 
     monkeypatch.setattr(memory, "isdir", refused)
     check_output(memory, "memory://lake/t/x", "/lake/t/x", False)
+
+
+class S3(MemoryFileSystem):
+    """A store that counts what is asked. Attributes: asked: the prefixes; full: whether an answer does not have all names."""
+
+    cachable = False
+    full = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def split_path(self, path: str) -> tuple[str, str, None]:
+        bucket, _, key = path.strip("/").partition("/")
+        return bucket, key, None
+
+    def call_s3(self, method: str, Bucket: str, Prefix: str, Delimiter: str) -> dict[str, object]:
+        self.asked.append(Prefix)
+        inside = {path[len(Bucket) + 2 :] for path in self.store if path.startswith(f"/{Bucket}/{Prefix}")}
+        folders = {Prefix + path[len(Prefix) :].partition("/")[0] + "/" for path in inside if "/" in path[len(Prefix) :]}
+        return {"CommonPrefixes": [{"Prefix": one} for one in folders], "IsTruncated": self.full}
+
+    def isdir(self, path: str) -> bool:
+        self.asked.append(path)
+        return bool(super().isdir(path))
+
+
+def test_s3_is_asked_once_for_each_directory(memory: MemoryFileSystem) -> None:
+    store = S3()
+    store.pipe_file("/b/lake/t/part-0.parquet", b"")
+    check_output(store, "given", "b/lake/t", False)
+    assert store.asked == ["lake/t/", "lake/", ""]
+    store.pipe_file("/b/lake/_delta_log/0.json", b"")
+    for full in (False, True):
+        store.full = full
+        with pytest.raises(SinkError, match="would be files within the Delta table"):
+            check_output(store, "given", "b/lake/t", False)

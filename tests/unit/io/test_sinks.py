@@ -18,6 +18,7 @@ import pytest
 from akrunner.codec import read_examples, write_examples
 from akrunner.errors import ConfigError, SinkError, WriteError
 from akrunner.io import local_destinations
+from akrunner.io.compression import Unpacked
 from akrunner.io.formats.base import Compression
 from akrunner.io.layouts import Layout
 from akrunner.io.part_file import PartError, PartFile
@@ -544,6 +545,35 @@ def test_partitions_are_written_and_read_back(form: str, tmp_path: Path) -> None
     assert (manifest["rows"], manifest["format"], manifest["partition_by"]) == (4, form, ["s"])
     sizes = {one["path"]: one["bytes"] for one in manifest["files"]}
     assert sizes == {path: (tmp_path / "out" / path).stat().st_size for path in sizes} and len(sizes) == 4
+
+
+@pytest.mark.parametrize("form", ["avro", "excel", "npy", "npz", "json", "json.gz"])
+def test_files_of_other_formats_are_added_too(form: str, tmp_path: Path) -> None:
+    path, kind = f"{tmp_path}/out/", pa.schema([("a", pa.int64()), ("f", pa.float64())])
+    rows = pa.record_batch([[1, 2], [0.5, 1.5]], schema=kind)
+    for _ in range(2):
+        out = sink_to(path, kind, write_examples, form, layout=Layout(append=True))
+        out.write(CHIEF, rows)
+        out.commit()
+    found = open_source(path, read_examples=read_examples)
+    assert [row for batch in found.batches() for row in batch.to_pylist()] == rows.to_pylist() * 2
+    with pytest.raises(SinkError, match=r"^append= \(--append\): the files in .* have no column 'g', and the rows have double"):
+        sink_to(path, kind.append(pa.field("g", pa.float64())), write_examples, form, layout=Layout(append=True))
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz", "t.json.zst"])
+def test_a_json_array(name: str, tmp_path: Path) -> None:
+    for form, begins in (("json", b"["), (None, b"{")):
+        sink = sink_to(f"{tmp_path}/{name}", BATCH.schema, write_examples, form, overwrite=True)
+        sink.write(CHIEF, BATCH)
+        sink.write(CHIEF, BATCH)
+        sink.commit()
+        with Unpacked(pa.OSFile(f"{tmp_path}/{name}"), name) as text:
+            assert text.read(1) == begins
+        found = open_source(f"{tmp_path}/{name}", read_examples=read_examples)
+        assert sum(batch.num_rows for batch in found.batches()) == 2 * BATCH.num_rows
+    with pytest.raises(SinkError, match="is jsonl by its name, and output_format='json' .*let the name end in .json"):
+        sink_to(f"{tmp_path}/t.jsonl", BATCH.schema, write_examples, "json")
 
 
 def test_files_are_added_only_to_those_of_the_same_columns(tmp_path: Path) -> None:

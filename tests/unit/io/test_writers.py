@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import WriteError
-from akrunner.io.writers import Dated, Examples, Gate, Gathered, JsonLines
+from akrunner.io.writers import Dated, Examples, Finite, Gate, Gathered, JsonLines
 
 
 class Writer:
@@ -154,3 +154,31 @@ def test_examples_go_to_the_stream_by_the_function_that_was_given() -> None:
     writer.write(batch)
     writer.close()
     assert stream.getvalue() == b"1 row" and not stream.closed
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")], ids=str)
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64(), pa.list_(pa.float64())], ids=str)
+def test_a_number_that_json_does_not_have_names_its_column(kind: pa.DataType, value: float) -> None:
+    got = Writer()
+    nested = pa.types.is_list(kind)
+    writer = Finite(got)
+    for values, good in (([0.5, None], True), ([0.5, value], False)):
+        batch = pa.record_batch({"p": pa.array([[one] for one in values] if nested else values, kind), "s": ["NaN", "x"]})
+        if good:
+            writer.write(batch)
+            continue
+        with pytest.raises(WriteError, match=rf"column 'p' has -?{str(value).strip('-')}, and JSON has no such number"):
+            writer.write(batch)
+    writer.close()
+    assert len(got.got) == 1 and got.closed
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_json_array(rows: int) -> None:
+    stream = io.BytesIO()
+    writer = JsonLines(stream, array=True)
+    for number in range(rows):
+        writer.write(pa.record_batch({"a": [number, number]}))
+    writer.close()
+    assert json.loads(stream.getvalue()) == [{"a": number} for number in range(rows) for _ in range(2)]
+    assert stream.getvalue().endswith(b"]\n")

@@ -8,6 +8,7 @@ import pytest
 
 from akrunner.engines.inputs import unseen
 from akrunner.engines.inputs.unseen import COMPUTE, INPUT, UNKNOWN, bound
+from akrunner.engines.inputs.wording import verdict
 from tests.unit.engines.inputs.test_wording import CHAIN, record
 
 
@@ -149,3 +150,11 @@ def test_what_is_said_where_nobody_knows() -> None:
     assert (
         own.startswith(unseen.UNSURE) and "50% of the time since the first step, Python is at t.py:5, 30% in TensorFlow" in own
     )
+
+
+def test_a_stream_whose_rows_come_slowly_is_not_bound_by_its_input() -> None:
+    waits = {"spent": {"pipe": 7.0}, "asked": 0, "given": None}
+    assert unseen.arriving(told(**waits)) and bound({"a": told(**waits)}, 9.0, 11.0) == UNKNOWN
+    for other in ({"given": 7}, {"spent": {"pipe": 2.0}}):
+        assert not unseen.arriving(told(**{**waits, **other})) and bound({"a": told(**{**waits, **other})}, 0.0, 11.0) == INPUT
+    assert verdict({"inputs": {"worker:0": told(**waits)}, "tables": {}}) == []

@@ -55,6 +55,16 @@ def write(url: str | Path, table: pa.Table, overwrite: bool = False) -> None:
     sink.commit()
 
 
+def test_a_place_where_no_table_can_be_made_is_told_before(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in ("file", "file/t"):
+        with pytest.raises(SinkError, match="file is a file, and a Delta table is a directory"):
+            SYSTEM.output(f"delta:///{tmp_path}/{place}", ROWS.schema, False)
+    with pytest.raises(SinkError, match=r"partitioned by all of its columns \(id, day\).*name fewer in partition_by="):
+        SYSTEM.output(f"delta:///{tmp_path}/new?partition_by=day,id", ROWS.schema, False)
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
 def files(lake: Path) -> set[str]:
     return {str(one.relative_to(lake)) for one in lake.rglob("*") if one.is_file()}
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import SinkError, SourceError
+from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.io.systems.duckdb import SYSTEM
+from tests.guards import one_guard
+
+__all__ = ["one_guard"]
 
 X = pa.schema([("x", pa.int32())])
 
@@ -62,3 +67,37 @@ def test_a_new_table_may_have_the_name_of_a_variable(file: Path, table: str) -> 
     assert rows(file, table) == [7]
     with pytest.raises(SourceError, match="Table with name pa does not exist"):
         SYSTEM.open(f"duckdb:///{file}", "SELECT * FROM pa", None)
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind", "good", "bad", "words"),
+    [
+        ("BOOLEAN", pa.int64(), [0, 1, None], 2, "'2' does not fit the table's column, which is BOOLEAN"),
+        ("BOOLEAN", pa.float64(), [0.0, 1.0, None], 0.5, "'0.5' does not fit"),
+        ("BOOLEAN[]", pa.list_(pa.int64()), [[0], [1, 1], None], [0, 2], "does not fit"),
+        ("TINYINT", pa.int64(), [-128, 127, None], 128, "'128' does not fit"),
+        ("INTEGER", pa.string(), ["1", " 2", None], "x", "'x' does not fit"),
+        ("INTEGER NOT NULL", pa.int32(), [1, 2, 3], None, "a null does not fit the table's column, which is INTEGER NOT NULL"),
+        ("FLOAT", pa.float64(), [0.5, 1.5, None], 1e300, "'1e+300' does not fit"),
+        ("ENUM ('a', 'b')", pa.string(), ["a", "b", None], "c", "'c' does not fit"),
+        ("INTEGER", pa.list_(pa.int64()), [None, None, None], [1], "'[1]' does not fit"),
+        ("DATE", pa.string(), ["2026-01-02", "2026-01-03", None], "2026-13-01", "'2026-13-01' does not fit"),
+    ],
+)
+def test_a_value_that_does_not_fit_names_its_row_and_column(
+    file: Path, declared: str, kind: pa.DataType, good: list[Any], bad: Any, words: str
+) -> None:
+    with contextlib.closing(duckdb.connect(str(file))) as connection:
+        connection.execute(f"CREATE TABLE w (x {declared}, y INTEGER DEFAULT 7)")
+    schema = pa.schema([("x", kind)])
+    for values in ([*good, bad], good):
+        sink = SYSTEM.output(f"duckdb:///{file}?table=w", schema, False)
+        sink.write_rows(pa.record_batch([pa.array(values, kind)], schema=schema))
+        if values is good:
+            sink.commit()
+            continue
+        with pytest.raises(WriteError, match=r"row 3, column 'x': .*" + re.escape(words)):
+            sink.commit()
+        sink.abort()
+    with contextlib.closing(duckdb.connect(str(file))) as connection:
+        assert connection.execute("SELECT count(*), min(y) FROM w").fetchall() == [(3, 7)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -105,25 +104,6 @@ def test_rows_in_the_shape_of_a_table() -> None:
     strict = pa.schema([pa.field("id", pa.int64(), nullable=False)])
     with pytest.raises(WriteError, match="row 1, column 'id': a null"):
         lakes.shaped(pa.record_batch({"id": pa.array([1, None], pa.int64())}), strict, {}, 0, "t")
-
-
-def test_rows_wait_in_a_file_that_goes(tmp_path: Path) -> None:
-    schema = pa.schema([("x", pa.int64())])
-    spool = lakes.Spool(schema)
-    for number in range(3):
-        spool.append(pa.record_batch({"x": [number]}, schema=schema))
-    assert spool.rows == 3 and len(os.listdir(tmp_path)) == 1
-    for _ in range(2):
-        assert spool.reader().read_all().column(0).to_pylist() == [0, 1, 2]
-    spool.drop()
-    assert not os.listdir(tmp_path)
-    empty = lakes.Spool(schema)
-    assert empty.reader().read_all().num_rows == 0
-    empty.drop()
-    spool = lakes.Spool(schema)
-    spool.append(pa.record_batch({"x": [1]}, schema=schema))
-    spool.drop()
-    assert not os.listdir(tmp_path)
 
 
 def test_a_missing_library_and_a_conflict_in_words() -> None:

@@ -11,10 +11,13 @@ import adbc_driver_sqlite.dbapi as adbc
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.io.systems import servers
 from akrunner.io.systems.base import Url
-from akrunner.io.systems.servers import Server
+from akrunner.io.systems.servers import Server, Target
+from tests.guards import one_guard
+
+__all__ = ["one_guard"]
 
 
 class Here(Server):
@@ -23,9 +26,16 @@ class Here(Server):
 
     def __init__(self, file: Path) -> None:
         self.file = file
+        self.brought: list[Any] = []
 
     def connect(self, place: Url) -> Any:
         return adbc.connect(str(self.file))
+
+    def rehearse(self, target: Target) -> None:
+        pass
+
+    def bring(self, target: Target, rows: pa.RecordBatchReader) -> None:
+        self.brought.append((target.place.table, target.new, rows.read_all().to_pylist()))
 
 
 @pytest.fixture
@@ -67,8 +77,30 @@ def test_what_is_wrong_is_told(here: Here) -> None:
         here.open("somewhere://h?table=nowhere", None, None)
     with pytest.raises(ConfigError, match="there is no option 'tsl' here .*did you mean 'tls'"):
         here.open("somewhere://h?table=t&tsl=on", None, None)
-    with pytest.raises(SinkError, match="tables of Somewhere are inputs only"):
-        here.output("somewhere://h?table=t", pa.schema([]), False)
+    with pytest.raises(SinkError, match=r"names no table: put \?table=NAME"):
+        here.output("somewhere://h", pa.schema([]), False)
+    with pytest.raises(SinkError, match="has no column 'ids'.*did you mean 'id'"):
+        here.output("somewhere://h?table=t", pa.schema([("ids", pa.int64())]), False)
+
+
+def test_rows_are_brought_when_the_job_has_succeeded(here: Here) -> None:
+    schema = pa.schema([("id", pa.int32())])
+    for name, new, wanted in (("t", False, [{"id": 4}]), ("other", True, [{"id": 4}])):
+        sink = here.output(f"somewhere://h?table={name}", schema, False)
+        sink.write_rows(pa.record_batch([[4]], schema=schema))
+        assert here.brought == []
+        sink.commit()
+        assert here.brought == [(name, new, wanted)]
+        here.brought.clear()
+    sink = here.output("somewhere://h?table=t", schema, False)
+    sink.commit()
+    assert here.brought == []
+    sink = here.output("somewhere://h?table=t", pa.schema([("id", pa.string())]), True)
+    sink.write_rows(pa.record_batch([["1", "x"]], names=["id"]))
+    with pytest.raises(WriteError, match="row 1, column 'id'"):
+        sink.commit()
+    sink.abort()
+    assert "ours is lost" in str(servers.unknown("u", OSError("ours is lost")))
 
 
 @pytest.mark.parametrize("url", ["flightsql://?table=t", "flightsql://me@?table=t", "flightsql://h:port?table=t"])

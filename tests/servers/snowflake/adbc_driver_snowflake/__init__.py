@@ -1,0 +1,1 @@
+"""Stands in for Snowflake's driver in tests: there is no Snowflake to be had here."""
