@@ -38,6 +38,7 @@ for _ignored in (signal.SIGHUP, signal.SIGQUIT):
 
 pytest_plugins = [
     "tests.parts",
+    "tests.spread",
     "tests.servers.kafka",
     "tests.servers.flightsql",
     "tests.servers.maxcompute",
