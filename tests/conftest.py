@@ -38,6 +38,7 @@ for _ignored in (signal.SIGHUP, signal.SIGQUIT):
 
 pytest_plugins = [
     "tests.parts",
+    "tests.spread",
     "tests.servers.kafka",
     "tests.servers.flightsql",
     "tests.servers.maxcompute",
@@ -263,6 +264,8 @@ def flink_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.
     folder = tmp_path_factory.mktemp("flink")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        # its Python workers but the first are forked; those of clusters that tests start for themselves are not
+        patched.setenv("PYTHONPATH", str(Path(__file__).parent / "forked"), prepend=os.pathsep)
         started = start_cluster(folder, taskmanagers=2, slots=6)
     try:
         yield started

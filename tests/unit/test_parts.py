@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.parts import UNMARKED
+from tests.parts import UNMARKED, left_out
 
 
 def test_a_test_without_markers_starts_neither_tensorflow_nor_java() -> None:
@@ -17,3 +17,24 @@ def test_a_test_without_markers_starts_neither_tensorflow_nor_java() -> None:
 def test_a_marker_lets_it(marker: str) -> None:
     for markers, (name, words) in UNMARKED.items():
         assert (os.environ.get(name) == words) == (marker not in markers)
+
+
+FAST = "not flink and not tensorflow and not matrix and not slow"
+
+
+@pytest.mark.parametrize(
+    ("line", "expression", "left"),
+    [
+        ("pytestmark = pytest.mark.slow", FAST, True),
+        ("pytestmark = [pytest.mark.usefixtures('x'), pytest.mark.tensorflow]", FAST, True),
+        ("pytestmark = pytest.mark.slow", "not flink", False),
+        ("pytestmark = pytest.mark.slow", "", False),
+        ("pytestmark = pytest.mark.slow", "slow", False),
+        ("pytestmark = pytest.mark.slow", "not slow or flink", False),
+        ("pytestmark = pytest.mark.skipif(not_slow, reason='slow')", FAST, False),
+        ("    pytestmark = pytest.mark.slow", FAST, False),
+        ("", FAST, False),
+    ],
+)
+def test_files_that_are_left_out_as_a_whole(line: str, expression: str, left: bool) -> None:
+    assert left_out(f"import pytest\n\n{line}\n\n\n@pytest.mark.slow\ndef test() -> None: ...\n", expression) == left

@@ -22,6 +22,8 @@ from akrunner.launch.functions.value_kinds import MOVED, Unwritten, expression, 
 
 #: the characters that a written value may have
 _LONGEST = 4_000_000
+#: types of which it never matters whether two values are the same object
+_PLAIN = frozenset({str, bytes, int, float, complex, bool, type(None)})
 #: arrays of more bytes than this are written in base64
 _MANY = 1000
 INSTEAD = (
@@ -195,7 +197,8 @@ class Values:
 
     def _matters(self, value: Any) -> bool:
         """Whether it matters that the value is one and the same object wherever it is used."""
-        return is_one(value) or self.by_call(value)
+        # most of what long lists hold, at a glance
+        return type(value) not in _PLAIN and (is_one(value) or self.by_call(value))
 
     def _checked(self, name: str, value: Any, user: str) -> str:
         # a class in one value may bring another value along, which holds a part of the first

@@ -292,9 +292,14 @@ def test_instances_that_are_more_than_what_they_hold_are_refused(function: Any, 
         writing.source_of(function)
 
 
-@pytest.mark.parametrize("value", [np.zeros(10**9, np.uint8), [0] * 10**8, {"a": b"x" * 10**8}], ids=["array", "list", "bytes"])
-def test_what_is_too_long_is_not_written_first(value: Any) -> None:
+#: made by the test that wants it: each of pytest's processes would hold a gigabyte
+LONG = {"array": lambda: np.zeros(10**9, np.uint8), "list": lambda: [0] * 10**8, "bytes": lambda: {"a": b"x" * 10**8}}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_what_is_too_long_is_not_written_first(kind: str) -> None:
     """It would take minutes, and as much memory again."""
+    value = LONG[kind]()
     values = Values(lambda name, value: ("", ""), lambda value: False)
     with pytest.raises(ScriptError, match="uses X, which is longer than the 4,000,000 characters that go with a function"):
         values.add("X", value, "main")
