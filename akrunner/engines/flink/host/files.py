@@ -108,8 +108,8 @@ class SharedFiles:
             return self.broken
         parts = sum(len(counted.parts) for counted in self._counted)
         return (
-            f"it has {parts} blocks that can be read apart (row groups, batches, pieces of uncompressed text), and {self.tasks} "
-            f"tasks take {BLOCKS_EACH * self.tasks}"
+            f"the number of its blocks (row groups, batches, pieces of uncompressed text) is {parts}, and must be "
+            f"{BLOCKS_EACH * self.tasks} for {self.tasks} tasks"
         )
 
     @property
@@ -159,7 +159,7 @@ class SharedFiles:
 def must_not(why: str) -> ConfigError:
     """Return the error for a table that TaskManagers have to read, and cannot."""
     return ConfigError(
-        f"files_there=True (--flink-files-there): the TaskManagers cannot read the table themselves: {why}; leave it out, and "
+        f"files_there=True (--flink-files-there): the TaskManagers cannot read the table themselves: {why.rstrip('.')}; leave it out, and "
         "this process reads the table"
     )
 

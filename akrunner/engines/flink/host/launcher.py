@@ -143,18 +143,21 @@ class FlinkLauncher:
             ConfigError: they have to, and cannot.
         """
         blind = next((remote for remote in self._remotes.values() if not remote.reads_files), None)
-        why = f"on {blind.machine}, {blind.unread}" if blind is not None else None
-        if why is None and files.shares is None:
+        if blind is not None:
+            why = f"on {blind.machine}, {blind.unread}"
+        elif files.shares is None:
             why = files.undivided
-        if why is not None and files.must:
+        else:
+            return True
+        if files.must:
             raise must_not(why)
         # of a file on a disk, reading it here says it better
         if (blind is not None or (files.place.away and files.broken)) and files.is_worth_it:
             self._notes.append(
-                f"source: the TaskManagers do not read the table themselves ({why}), so its rows come from this process; "
-                "files_there=True (--flink-files-there) makes that an error"
+                f"source: the TaskManagers do not read the table themselves ({why.rstrip('.')}), so its rows come from this "
+                "process; files_there=True (--flink-files-there) makes that an error"
             )
-        return why is None
+        return False
 
     def notes(self) -> Sequence[str]:
         return self._notes

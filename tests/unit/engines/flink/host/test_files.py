@@ -166,7 +166,9 @@ def test_why_they_cannot_be_read_there_is_said_if_they_must(tmp_path: Path, sour
         return
     files = SharedFiles.of(opened, 2, must=True)
     assert files is not None and files.shares is None
-    assert files.undivided.startswith("it has 1 blocks that can be read apart") and files.undivided.endswith("2 tasks take 8")
+    assert files.undivided.startswith("the number of its blocks (") and files.undivided.endswith(
+        " is 1, and must be 8 for 2 tasks"
+    )
     assert not files.is_worth_it and files.asked == files.sizes
 
 
