@@ -23,8 +23,11 @@ from akrunner.foreign import redacted
 
 #: seconds that S3 may take to accept a connection, and to send more of an answer
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 30.0
-#: how often a request to S3 is tried; seconds for which one to Google's storage is tried again
-_TRIES, _AGAIN_SECONDS = 5, 60.0
+#: how often a request to S3 is tried
+_TRIES = 5
+#: seconds for which a request to Google's storage is tried again. pyarrow holds Python's lock meanwhile, and an agent that is silent for
+#: 20 seconds counts as stopped
+_AGAIN_SECONDS = 10.0
 #: how much of a text is fetched at once, at least
 _BUFFER_BYTES = 1 << 20
 

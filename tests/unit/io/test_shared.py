@@ -106,7 +106,7 @@ def test_how_each_store_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     s3 = made["S3FileSystem"]
     assert (s3["region"], s3["secret_key"], s3["connect_timeout"]) == ("r", "k", 5.0)
     # without a limit, pyarrow would try for a quarter of an hour
-    assert made["GcsFileSystem"] == {"anonymous": True, "retry_time_limit": datetime.timedelta(seconds=60)}
+    assert made["GcsFileSystem"] == {"anonymous": True, "retry_time_limit": datetime.timedelta(seconds=10)}
     assert made["HadoopFileSystem"] == {"host": "n", "port": 8020}
     assert shared.DISKS.scheme == ""
 
