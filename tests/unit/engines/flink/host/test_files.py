@@ -10,6 +10,7 @@ from pathlib import Path
 import fsspec
 import pyarrow as pa
 import pyarrow.csv as pa_csv
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -18,11 +19,12 @@ from hypothesis import strategies as st
 import akrunner
 from akrunner import codec
 from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.host import stores
 from akrunner.engines.flink.host.files import BLOCKS_EACH, Part, SharedFiles, dealt
 from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.engines.flink.taskmanager.feed import FileFeed
 from akrunner.io.formats import lines
-from akrunner.io.shared import Store
+from akrunner.io.shared import DISKS, Disks, Store
 from akrunner.io.sources import open_source
 
 
@@ -65,18 +67,27 @@ def in_format(form: str, path: Path, table: pa.Table) -> Path:
     return path
 
 
+@pytest.mark.parametrize("place", [DISKS, Store("s3", {})], ids=["disks", "store"])
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv", "jsonl"])
-def test_what_the_shares_read_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+def test_what_the_shares_read_is_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, place: Disks | Store
+) -> None:
+    # this machine's files stand for those of the store
+    monkeypatch.setattr(Store, "_filesystem", pyarrow.fs.LocalFileSystem())
+    monkeypatch.setattr(stores, "is_local", lambda fs: place is DISKS)
+    monkeypatch.setitem(stores._MAKERS, "file", lambda *_: place)
     monkeypatch.setattr(lines, "LINES_BYTES", 100)
+    monkeypatch.setattr(lines, "AWAY", 1)
     paths = [in_format(form, tmp_path / "a", TABLE.slice(0, 95)), in_format(form, tmp_path / "b", TABLE.slice(95))]
     source = open_source(paths, read_examples=codec.read_examples)
     files = SharedFiles.of(source, 3)
     assert files is not None and files.sizes == tuple((str(path), path.stat().st_size) for path in paths)
+    assert files.place == place and files.asked == files.sizes
     seen = []
     for share in range(3):
         sent = pb.Order(files=files.order(share), chunk_rows=4, chunk_bytes=1 << 20).SerializeToString()
         order = pb.Order.FromString(sent)
-        rows = [row for batch in FileFeed()._chunks(order) for row in batch.to_pylist()]
+        rows = [row for batch in FileFeed(place)._chunks(order) for row in batch.to_pylist()]
         assert len(rows) in (66, 67)
         seen += rows
     assert sorted(seen, key=lambda row: int(row["i"])) == TABLE.to_pylist()
