@@ -30,7 +30,7 @@ def chosen(name: str, words: Mapping[str, Any]) -> Any:
             python=words["flink_python"],
             python_executable=words["flink_worker_python"],
             options=pairs(words["flink_option"], "--flink-option"),
-            files_there=not words.get("flink_files_here"),
+            files_there=_files_there(bool(words.get("flink_files_here")), bool(words.get("flink_files_there"))),
             host=words["flink_host"],
             port=words["flink_port"],
             tls=not words["flink_no_tls"],
@@ -40,3 +40,14 @@ def chosen(name: str, words: Mapping[str, Any]) -> Any:
         need = "needs" if len(idle) == 1 else "need"
         raise akrunner.ConfigError(f"{' and '.join(idle)} {need} --engine flink; the engine is {name}")
     return name
+
+
+def _files_there(here: bool, there: bool) -> bool | None:
+    """Return what `--flink-files-here` and `--flink-files-there` say together; None if neither was given.
+
+    Raises:
+        ConfigError: both were given.
+    """
+    if here and there:
+        raise akrunner.ConfigError("--flink-files-here and --flink-files-there exclude each other: leave one of them out")
+    return there or (False if here else None)

@@ -135,7 +135,7 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
     try:
         inside = os.path.join(folder, "order")
         os.mkdir(inside)
-        order = {"mode": mode, "source": [_absolute(name) for name in names], "files_there": engine.files_there}
+        order: dict[str, Any] = {"mode": mode, "source": [_absolute(name) for name in names], "files_there": engine.files_there}
         if mode == "predict":
             job, shown = _prediction(script, source, engine, options, inside), "predict"
         else:

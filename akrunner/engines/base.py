@@ -375,6 +375,10 @@ class Launcher(Protocol):
         """Return, by the tasks' names, how each task was started, in words. Empty if that is not known."""
         return {}
 
+    def notes(self) -> Sequence[str]:
+        """Return warnings about where the tasks run and how they get their rows. Called after `addresses` has returned."""
+        return ()
+
     def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> StreamFeeder | None:
         """Return the thread that feeds the rows to the tasks, or None if the host feeds them. Called after `addresses`
         has returned."""

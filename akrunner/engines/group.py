@@ -59,6 +59,8 @@ class TaskGroup:
     def find_places(self) -> Mapping[TaskSpec, str]:
         """Wait until it is known where the tasks are to run, and return their addresses (`Launcher.addresses`)."""
         addresses = self._launcher.addresses()
+        # an attempt after the first one would say the same again
+        self._run.warnings.extend(note for note in self._launcher.notes() if note not in self._run.warnings)
         elsewhere = self._launcher.feeder(self.sessions)
         if elsewhere is not None:
             self.feeder = elsewhere

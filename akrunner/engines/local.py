@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from akrunner.cluster.ports import PortHold
@@ -102,6 +102,9 @@ class LocalLauncher:
 
     def starts(self) -> Mapping[str, str]:
         return self._starts.told
+
+    def notes(self) -> Sequence[str]:
+        return ()
 
     def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> None:
         return None

@@ -84,6 +84,16 @@ OPTIONS = (
         help="Read and write files in this process, also those the TaskManagers could: rows are dealt one by one then.",
     ),
     Option(
+        "flink_files_there",
+        "bool",
+        CLUSTER,
+        "",
+        False,
+        verbs=(),
+        commands=("run", "train", "predict"),
+        help="Fail if the TaskManagers cannot read the table themselves. Default: this process reads it then.",
+    ),
+    Option(
         "flink_host",
         "str | None",
         CLUSTER,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,15 +17,20 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import psutil
+import pyarrow as pa
 import pytest
+import s3fs
 
 import akrunner
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import cluster
+from akrunner.engines.flink.host.files import SharedFiles
 from akrunner.engines.flink.host.remote import RemoteProcess
 from tests.conftest import FLINK, Script, need_flink, nothing_is_left, start_cluster
+from tests.servers.s3 import S3, Flaky
 
 pytestmark = pytest.mark.flink
 
@@ -299,41 +304,76 @@ def taskmanager_of(pid: int) -> psutil.Process:
     return process
 
 
-def test_a_taskmanager_is_killed_and_there_are_slots_to_start_again(there: There, leaves_nothing: Path, script: Script) -> None:
-    """The cluster has one TaskManager then."""
-    notes = leaves_nothing.parent / "notes"
-    notes.mkdir()
+class Slow(Flaky):
+    """A store that gives few pieces of objects from when `begun` is set until `goes_on` is. Attributes: waited: set when one is not given."""
+
+    def __init__(self, server: str, pieces: int) -> None:
+        self.begun, self.goes_on, self.waited = threading.Event(), threading.Event(), threading.Event()
+        self._pieces = pieces
+        super().__init__(server, 1, 0)
+
+    def fate(self, method: str, path: str) -> str:
+        if method == "GET" and path.endswith(".arrow") and self.begun.is_set() and not self.goes_on.is_set():
+            self._pieces -= 1
+            if self._pieces < 0:
+                self.waited.set()
+                self.goes_on.wait(60)
+        return ""
+
+
+def test_a_taskmanager_is_killed_while_it_reads_and_there_are_slots_to_start_again(
+    there: There, leaves_nothing: Path, script: Script, s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table is in an object store. The cluster has one TaskManager then."""
+    out = io.BytesIO()
+    with pa.ipc.new_file(out, pa.schema([("a", pa.int64())])) as writer:
+        writer.write_table(pa.table({"a": range(4000)}), 100)
+    url = s3.put("table.arrow", out.getvalue())
     body = """
-        import os, time
-
         def main(task_config):
-            if task_config.attempt == 0:
-                open(os.path.join(task_config.user_params["notes"], str(os.getpid())), "w").close()
-                time.sleep(90)
-            ids = [int(i) for batch in task_config.batches(2) for i in batch["a"]]
-            task_config.output_writer.write_batch({"a": ids})
+            for batch in task_config.batches(500):
+                task_config.output_writer.write_batch({"a": batch["a"]})
         """
-
     killed = []
 
-    def kill() -> None:
-        deadline = time.monotonic() + 60
-        while len(os.listdir(notes)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        killed.append(taskmanager_of(int(os.listdir(notes)[0])))
-        killed[0].kill()
+    def kill(store: Slow) -> None:
+        # the tasks have some of their rows, and wait for more
+        if store.waited.wait(60):
+            task = next(pid for pid in psutil.pids() if str(there.cluster.folder) in bundle_of(pid))
+            killed.append(taskmanager_of(task))
+            killed[0].kill()
+        store.goes_on.set()
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    result = akrunner.run(
-        script(body), {"a": [1, 2, 3]}, num_workers=2, max_restarts=1, output_schema="a bigint", data_format="columns",
-        user_params={"notes": str(notes)}, timeout=100, engine=there.engine,
-    )  # fmt: skip
-    killer.join()
-    shutil.rmtree(notes)
+    with Slow(s3.url, 20) as store:
+        order = SharedFiles.order
+
+        def begun(shared: SharedFiles, share: int) -> Any:
+            # every block is counted, and none is read
+            store.begun.set()
+            return order(shared, share)
+
+        monkeypatch.setattr(SharedFiles, "order", begun)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", store.url)
+        s3fs.S3FileSystem.clear_instance_cache()
+        killer = threading.Thread(target=kill, args=(store,))
+        killer.start()
+        result = akrunner.run(
+            script(body), url, num_workers=2, max_restarts=1, output_schema="a bigint", data_format="columns",
+            timeout=100, engine=there.engine,
+        )  # fmt: skip
+        killer.join()
     assert killed
-    assert sorted(result.table["a"].to_pylist()) == [1, 2, 3] and result.stats.attempt == 1
+    assert sorted(result.table["a"].to_pylist()) == list(range(4000)) and result.stats.attempt == 1
+    assert sorted(result.stats.shares) == [2000, 2000]
     assert "the TaskManager on" in result.stats.warnings[0]
+
+
+def bundle_of(pid: int) -> str:
+    """The path of the bundle that a task's process runs; "" if it is none."""
+    try:
+        return next((word for word in psutil.Process(pid).cmdline() if word.endswith("bundle.zip")), "")
+    except psutil.Error:
+        return ""
 
 
 def test_the_jobmanager_is_killed(with_jobmanager: There, leaves_nothing: Path, script: Script, tmp_path: Path) -> None:

@@ -88,8 +88,8 @@ def test_otherwise_the_submitter_reads(
     if why == "not there":
         found = SharedFiles.of
 
-        def elsewhere(source: Any, tasks: int) -> SharedFiles | None:
-            files = found(source, tasks)
+        def elsewhere(source: Any, tasks: int, *how: bool) -> SharedFiles | None:
+            files = found(source, tasks, *how)
             return dataclasses.replace(files, sizes=(("/only/here.parquet", 1),)) if files is not None else None
 
         monkeypatch.setattr(SharedFiles, "of", elsewhere)

@@ -421,7 +421,7 @@ def test_every_option_that_names_a_path_is_known_as_one() -> None:
     told = {
         one.name for one in every if one.name.endswith(("_file", "_dir", "_python", "_env")) or "file" in one.help.lower()[:12]
     }
-    assert told - {"flink_files_here"} <= {one.name for one in every if one.type in jobfile._PATHS}
+    assert told - {"flink_files_here", "flink_files_there"} <= {one.name for one in every if one.type in jobfile._PATHS}
 
 
 def test_a_file_that_is_not_there_is_told_with_the_line_that_names_it(

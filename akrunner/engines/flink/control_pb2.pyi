@@ -62,20 +62,22 @@ class Register(_message.Message):
     def __init__(self, version: _Optional[int] = ..., agent: _Optional[str] = ..., with_rows: bool = ..., subtask: _Optional[int] = ..., attempt: _Optional[int] = ..., job: _Optional[str] = ...) -> None: ...
 
 class Settled(_message.Message):
-    __slots__ = ("address", "folder", "machine", "cores", "reads_files", "writes_output")
+    __slots__ = ("address", "folder", "machine", "cores", "reads_files", "writes_output", "unread")
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     FOLDER_FIELD_NUMBER: _ClassVar[int]
     MACHINE_FIELD_NUMBER: _ClassVar[int]
     CORES_FIELD_NUMBER: _ClassVar[int]
     READS_FILES_FIELD_NUMBER: _ClassVar[int]
     WRITES_OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    UNREAD_FIELD_NUMBER: _ClassVar[int]
     address: str
     folder: str
     machine: str
     cores: int
     reads_files: bool
     writes_output: bool
-    def __init__(self, address: _Optional[str] = ..., folder: _Optional[str] = ..., machine: _Optional[str] = ..., cores: _Optional[int] = ..., reads_files: bool = ..., writes_output: bool = ...) -> None: ...
+    unread: str
+    def __init__(self, address: _Optional[str] = ..., folder: _Optional[str] = ..., machine: _Optional[str] = ..., cores: _Optional[int] = ..., reads_files: bool = ..., writes_output: bool = ..., unread: _Optional[str] = ...) -> None: ...
 
 class Failed(_message.Message):
     __slots__ = ("kind", "words")
@@ -169,26 +171,41 @@ class Welcome(_message.Message):
     version: int
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
+class File(_message.Message):
+    __slots__ = ("path", "bytes", "tag")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    bytes: int
+    tag: str
+    def __init__(self, path: _Optional[str] = ..., bytes: _Optional[int] = ..., tag: _Optional[str] = ...) -> None: ...
+
+class Store(_message.Message):
+    __slots__ = ("scheme", "settings", "secrets")
+    SCHEME_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    SECRETS_FIELD_NUMBER: _ClassVar[int]
+    scheme: str
+    settings: str
+    secrets: str
+    def __init__(self, scheme: _Optional[str] = ..., settings: _Optional[str] = ..., secrets: _Optional[str] = ...) -> None: ...
+
 class Ask(_message.Message):
-    __slots__ = ("python", "bind_host", "advertised_host", "files", "output")
-    class File(_message.Message):
-        __slots__ = ("path", "bytes")
-        PATH_FIELD_NUMBER: _ClassVar[int]
-        BYTES_FIELD_NUMBER: _ClassVar[int]
-        path: str
-        bytes: int
-        def __init__(self, path: _Optional[str] = ..., bytes: _Optional[int] = ...) -> None: ...
+    __slots__ = ("python", "bind_host", "advertised_host", "files", "output", "store")
     PYTHON_FIELD_NUMBER: _ClassVar[int]
     BIND_HOST_FIELD_NUMBER: _ClassVar[int]
     ADVERTISED_HOST_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
     python: str
     bind_host: str
     advertised_host: str
-    files: _containers.RepeatedCompositeFieldContainer[Ask.File]
+    files: _containers.RepeatedCompositeFieldContainer[File]
     output: str
-    def __init__(self, python: _Optional[str] = ..., bind_host: _Optional[str] = ..., advertised_host: _Optional[str] = ..., files: _Optional[_Iterable[_Union[Ask.File, _Mapping]]] = ..., output: _Optional[str] = ...) -> None: ...
+    store: Store
+    def __init__(self, python: _Optional[str] = ..., bind_host: _Optional[str] = ..., advertised_host: _Optional[str] = ..., files: _Optional[_Iterable[_Union[File, _Mapping]]] = ..., output: _Optional[str] = ..., store: _Optional[_Union[Store, _Mapping]] = ...) -> None: ...
 
 class Order(_message.Message):
     __slots__ = ("mode", "data_format", "chunk_rows", "chunk_bytes", "output", "files", "pairs", "threads", "env", "directories")
@@ -234,7 +251,7 @@ class Output(_message.Message):
     def __init__(self, schema: _Optional[bytes] = ..., rows: _Optional[bytes] = ..., part: _Optional[str] = ..., format: _Optional[str] = ...) -> None: ...
 
 class Files(_message.Message):
-    __slots__ = ("format", "schema", "parts")
+    __slots__ = ("format", "schema", "parts", "files")
     class Part(_message.Message):
         __slots__ = ("path", "block", "start", "stop")
         PATH_FIELD_NUMBER: _ClassVar[int]
@@ -249,10 +266,12 @@ class Files(_message.Message):
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
     format: str
     schema: bytes
     parts: _containers.RepeatedCompositeFieldContainer[Files.Part]
-    def __init__(self, format: _Optional[str] = ..., schema: _Optional[bytes] = ..., parts: _Optional[_Iterable[_Union[Files.Part, _Mapping]]] = ...) -> None: ...
+    files: _containers.RepeatedCompositeFieldContainer[File]
+    def __init__(self, format: _Optional[str] = ..., schema: _Optional[bytes] = ..., parts: _Optional[_Iterable[_Union[Files.Part, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[File, _Mapping]]] = ...) -> None: ...
 
 class Pairs(_message.Message):
     __slots__ = ("inputs", "feed", "outputs", "result")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.io.formats.base import Compression, Counted, Format, Opened, Reading, closed_on_failure
+from akrunner.io.shared import DISKS, Place
 from akrunner.io.writers import Gathered, Writer
 
 _MAGIC = b"ARROW1"
@@ -50,15 +52,30 @@ class Arrow(Format):
     def stored(self, schema: pa.Schema) -> pa.Schema | None:
         return schema
 
-    def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
-        with pa.memory_map(path) as memory, pa.ipc.open_file(memory) as file:
-            if not file.schema.equals(schema):
-                return None
-            return [(number, file.get_batch(number).num_rows) for number in range(file.num_record_batches)]
+    def blocks(self, path: str, schema: pa.Schema, first: str, place: Place = DISKS) -> list[Counted] | None:
+        with place.mapped(path) as memory:
+            with pa.ipc.open_file(memory) as file:
+                if not file.schema.equals(schema):
+                    return None
+            # one column is enough to count rows: of a file that is not in memory, no more is fetched
+            with pa.ipc.open_file(memory, options=pa.ipc.IpcReadOptions(included_fields=_narrowest(schema))) as file:
+                return [(number, file.get_batch(number).num_rows) for number in range(file.num_record_batches)]
 
-    def rows(self, path: str, block: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        with pa.memory_map(path) as memory, pa.ipc.open_file(memory) as file:
+    def rows(self, path: str, block: Any, schema: pa.Schema, place: Place = DISKS) -> Iterator[pa.RecordBatch]:
+        with place.mapped(path) as memory, pa.ipc.open_file(memory) as file:
             yield file.get_batch(block)
+
+
+def _narrowest(schema: pa.Schema) -> list[int]:
+    """Return the place of the column with the fewest bytes a row, as far as its type says it; [] if there is no column."""
+    return sorted(range(len(schema)), key=lambda at: _width(schema.types[at]))[:1]
+
+
+def _width(kind: pa.DataType) -> float:
+    try:
+        return float(kind.bit_width)
+    except ValueError:
+        return math.inf
 
 
 def _stream(source: Any, path: str) -> Opened:

@@ -14,6 +14,7 @@ from akrunner.errors import SinkError, SourceError
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.compression import Codec, Unpacked
 from akrunner.io.csv_options import CsvOptions
+from akrunner.io.shared import DISKS, Place
 from akrunner.io.text import Pieces
 from akrunner.io.writers import Writer
 
@@ -204,12 +205,13 @@ class Format:
                 f"output: {self.title or self.name} cannot hold column {odd.name!r} ({odd.type}); write parquet or arrow"
             )
 
-    def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
-        """Return the blocks of a local file, each of which can be read without the others, with their numbers of rows.
+    def blocks(self, path: str, schema: pa.Schema, first: str, place: Place = DISKS) -> list[Counted] | None:
+        """Return the blocks of a file, each of which can be read without the others, with their numbers of rows.
 
         Args:
             schema: the schema of the table.
             first: the path of the table's first file.
+            place: where the files lie.
         Returns:
             None if the file has no blocks or has another schema. What stands for a block is a value of JSON.
         Raises:
@@ -217,9 +219,11 @@ class Format:
         """
         return None
 
-    def rows(self, path: str, block: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def rows(self, path: str, block: Any, schema: pa.Schema, place: Place = DISKS) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a block.
 
+        Args:
+            place: where the file lies.
         Raises:
             pa.ArrowException, OSError: it cannot be read.
         """

@@ -19,6 +19,7 @@ from akrunner.io.csv_text import TAB_ENDINGS, TABS, CsvText
 from akrunner.io.csv_writer import CsvRows
 from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing, is_blob, unpacked
 from akrunner.io.formats.lines import Lines
+from akrunner.io.shared import DISKS, Place
 from akrunner.io.text import BOM, Pieces, is_other
 from akrunner.io.tolerant import tolerant
 from akrunner.io.writers import Dated, Gathered, Writer
@@ -84,18 +85,18 @@ class Csv(Lines):
     def opener(self, table: Reading) -> Opener:
         return _Files(self, table).open
 
-    def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
+    def blocks(self, path: str, schema: pa.Schema, first: str, place: Place = DISKS) -> list[Counted] | None:
         # in a table of one column an empty line is an empty cell
         if len(schema) == 1 or not self.options.is_plain:
             return None
-        return super().blocks(path, schema, first)
+        return super().blocks(path, schema, first, place)
 
     def whole(self, path: str) -> bool:
         return path.lower().endswith((".csv", *TABS, ".txt"))
 
-    def at_rows(self, file: IO[bytes], first: str) -> bool:
+    def at_rows(self, file: IO[bytes], first: str, place: Place) -> bool:
         lines = self._first_lines(file)
-        with open(first, "rb") as other:
+        with place.stream(first) as other:
             return lines is not None and lines[-1:] == (self._first_lines(other) or [])[-1:]
 
     def _first_lines(self, file: IO[bytes]) -> list[bytes] | None:

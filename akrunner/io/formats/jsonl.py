@@ -14,6 +14,7 @@ from akrunner.io.compression import endings
 from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing, is_blob, unpacked
 from akrunner.io.formats.lines import Lines
 from akrunner.io.json_arrays import ArrayParser, ArrayPieces, begins_array
+from akrunner.io.shared import DISKS, Place
 from akrunner.io.text import Pieces
 from akrunner.io.tolerant import tolerant
 from akrunner.io.writers import Dated, Finite, Gathered, JsonLines, Writer
@@ -39,11 +40,11 @@ class Jsonl(Lines):
     def opener(self, table: Reading) -> Opener:
         return _Files(self, table).open
 
-    def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
-        with open(path, "rb") as file:
+    def blocks(self, path: str, schema: pa.Schema, first: str, place: Place = DISKS) -> list[Counted] | None:
+        with place.stream(path) as file:
             array, _ = begins_array(file.read)
         # an array may be in a file with the name of lines
-        return None if array else super().blocks(path, schema, first)
+        return None if array else super().blocks(path, schema, first, place)
 
     def holds(self, data_type: pa.DataType) -> bool:
         return not is_blob(data_type.value_type if is_list(data_type) else data_type)

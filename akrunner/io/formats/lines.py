@@ -13,12 +13,14 @@ from akrunner.io.csv_options import CsvOptions
 from akrunner.io.formats.base import Counted, Format
 from akrunner.io.lines import row_ends, rows_before
 from akrunner.io.parse import Parser
+from akrunner.io.shared import DISKS, Place
 from akrunner.io.table import BATCH_ROWS
 from akrunner.io.text import ROW_BYTES, Piece, Pieces
 from akrunner.io.writers import Dated, Writer
 
-#: about how many bytes of lines a block has
+#: about how many bytes of lines a block has; in a store, so many times as many, as each block is a request
 LINES_BYTES = 1 << 20
+AWAY = 8
 
 
 class Lines(Format):
@@ -69,17 +71,17 @@ class Lines(Format):
         """Return the writer of `lines`, which also refuses times outside the years 1 to 9999."""
         return Dated(self.lines(stream, schema), self.name)
 
-    def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
+    def blocks(self, path: str, schema: pa.Schema, first: str, place: Place = DISKS) -> list[Counted] | None:
         """Return the blocks of a file, as `Format.blocks` does. A compressed file has none, and neither has one with lists or
         structs."""
         if not self.whole(path) or any(map(pa.types.is_nested, schema.types)):
             return None
         found: list[Counted] = []
-        with open(path, "rb") as file:
-            if not self.at_rows(file, first):
+        with place.stream(path) as file:
+            if not self.at_rows(file, first, place):
                 return None
             start, data = file.tell(), b""
-            while more := file.read(LINES_BYTES):
+            while more := file.read(LINES_BYTES * (AWAY if place.away else 1)):
                 data += self.marked(more)
                 ends = row_ends(data, quoted=self.quoted)
                 if ends is None or len(data) > ROW_BYTES:
@@ -100,7 +102,7 @@ class Lines(Format):
         """Whether a file's name says that it is not compressed."""
         return path.endswith(self.endings[0])
 
-    def at_rows(self, file: IO[bytes], first: str) -> bool:
+    def at_rows(self, file: IO[bytes], first: str, place: Place) -> bool:
         """Read a file up to its first row. Return whether what stands there is as in the table's first file."""
         return True
 
@@ -116,8 +118,8 @@ class Lines(Format):
         """Return the format of a block's rows."""
         return self
 
-    def rows(self, path: str, block: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        with open(path, "rb") as file:
+    def rows(self, path: str, block: Any, schema: pa.Schema, place: Place = DISKS) -> Iterator[pa.RecordBatch]:
+        with place.stream(path) as file:
             file.seek(block[0])
             data = self.of_block(block).marked(file.read(block[1] - block[0]))
         parser = self.of_block(block).block_parser(Pieces(lambda size: b"", self.quoted, path), schema)

@@ -11,8 +11,12 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.io.formats.base import Compression, Counted, Format, Opened, Reading, closed_on_failure
+from akrunner.io.shared import DISKS, Place
 from akrunner.io.table import BATCH_ROWS
 from akrunner.io.writers import Gathered, Writer
+
+#: a row group that has at most so many bytes is fetched as a whole; of a larger one, so many of each column at a time
+_GROUP_BYTES, _PIECE_BYTES = 128 << 20, 4 << 20
 
 
 class Parquet(Format):
@@ -52,14 +56,14 @@ class Parquet(Format):
         pq.ParquetWriter(made, schema).close()
         return pq.read_schema(io.BytesIO(made.getvalue()))
 
-    def blocks(self, path: str, schema: pa.Schema, first: str) -> list[Counted] | None:
-        with _file(path) as file:
+    def blocks(self, path: str, schema: pa.Schema, first: str, place: Place = DISKS) -> list[Counted] | None:
+        with place.open(path) as source, _file(source) as file:
             if not file.schema_arrow.remove_metadata().equals(schema):
                 return None
             return [(group, file.metadata.row_group(group).num_rows) for group in range(file.num_row_groups)]
 
-    def rows(self, path: str, block: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        with _file(path) as file:
+    def rows(self, path: str, block: Any, schema: pa.Schema, place: Place = DISKS) -> Iterator[pa.RecordBatch]:
+        with place.open(path) as source, _group(source, block) if place.away else _file(source) as file:
             yield from file.iter_batches(BATCH_ROWS, row_groups=[block])
 
     def row_count(self, path: str) -> int | None:
@@ -89,6 +93,16 @@ def _file(source: Any) -> Any:
     import pyarrow.parquet as pq
 
     return pq.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
+
+
+def _group(source: Any, group: int) -> Any:
+    """Return a `ParquetFile` that fetches a row group in a few large requests; piece by piece, if it is too large for memory."""
+    import pyarrow.parquet as pq
+
+    metadata = pq.read_metadata(source)
+    row_group = metadata.row_group(group)
+    size = sum(row_group.column(place).total_compressed_size for place in range(row_group.num_columns))
+    return pq.ParquetFile(source, metadata=metadata, buffer_size=_PIECE_BYTES, pre_buffer=size <= _GROUP_BYTES)
 
 
 def _counted(file: Any, path: str, only: list[str] | None) -> Iterator[pa.RecordBatch]:

@@ -44,6 +44,14 @@ def test_what_is_flinks_needs_flink(flag: str) -> None:
         chosen("local", given(**{"flink_master": "local", "flink_python": "p", flag: "local"}))
 
 
+def test_who_reads_files_is_said_by_two_flags() -> None:
+    said = {(): None, ("here",): False, ("there",): True}
+    for flags, wanted in said.items():
+        assert chosen("flink", given(**{f"flink_files_{flag}": True for flag in flags})).files_there is wanted
+    with pytest.raises(akrunner.ConfigError, match="^--flink-files-here and --flink-files-there exclude each other"):
+        chosen("flink", given(flink_files_here=True, flink_files_there=True))
+
+
 def test_where_agents_connect_is_the_engines() -> None:
     engine = chosen("flink", given(flink_host="10.0.0.7", flink_port=7000, flink_no_tls=True))
     assert (engine.host, engine.port, engine.tls) == ("10.0.0.7", 7000, False)

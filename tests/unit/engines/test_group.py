@@ -115,6 +115,9 @@ class Launcher:
     def __init__(self, did: list[str], elsewhere: Any = None) -> None:
         self.did, self.elsewhere = did, elsewhere
 
+    def notes(self) -> list[str]:
+        return ["the host reads the table"]
+
     def addresses(self) -> Mapping[TaskSpec, str]:
         return {CHIEF: "127.0.0.1:1"}
 
@@ -194,6 +197,8 @@ def test_rows_may_be_fed_elsewhere() -> None:
     before = made.group.feeder
     made.group.find_places()
     assert made.group.feeder is before, "the host feeds them where nobody else does"
+    made.group.find_places()
+    assert made.warnings == ["the host reads the table"], "another attempt says it no second time"
 
 
 def test_every_task_is_told_to_begin_and_one_that_is_gone_is_no_error() -> None:

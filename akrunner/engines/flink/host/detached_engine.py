@@ -30,10 +30,11 @@ class DetachedEngine(FlinkEngine):
         keys: the keys of this end, as plain values.
     """
 
-    def __init__(self, say: Callable[..., None], files_there: bool, keys: Mapping[str, str], port: int | None) -> None:
+    def __init__(self, say: Callable[..., None], files_there: bool | None, keys: Mapping[str, str], port: int | None) -> None:
         super().__init__(files_there=files_there, port=port)
         # the agents have their keys from the client that submitted the job
         self._keys = JobKeys(Keys(**keys), Keys(""))
+        self.tls = self._keys.host.tls
         # not "local": its tasks are on other machines
         self.master = "hosted"
         self._say = say

@@ -59,9 +59,10 @@ class FlinkEngine:
         tls: both ends prove themselves with certificates of the job's own, and nothing is sent in clear text. False is
             for a network you trust; both ends still prove that they know the job's token.
         slot_timeout: seconds that it may take until all subtasks have come.
-        files_there: let the TaskManagers read large tables of files that all of them have under the same path (each task
-            gets blocks in turn, and the numbers of rows differ by at most one), and write the files of an output
-            directory. False: this process does both, row by row.
+        files_there: None: let the TaskManagers read large tables of files that all of them have under the same path, or reach
+            in a store (each task gets blocks in turn, and the numbers of rows differ by at most one), and write the files of
+            an output directory that all of them have. True: the same, and it is an error if they cannot read the table.
+            False: this process does both, row by row.
         java_operators: bring the rows of a PyFlink table to the tasks in Arrow chunks, by two Java operators. False: row
             by row through Python, which is some ten times slower. That also happens, with a warning, if Flink's compiler
             does not accept the operators.
@@ -83,7 +84,7 @@ class FlinkEngine:
         port: int | None = None,
         tls: bool = True,
         slot_timeout: float = 120.0,
-        files_there: bool = True,
+        files_there: bool | None = None,
         java_operators: bool = True,
         options: Mapping[str, str] | None = None,
     ) -> None:
@@ -97,7 +98,8 @@ class FlinkEngine:
         # the rows use the next port
         port = check_count("port", port, 1, _LAST_PORT - 1) if port is not None else None
         check_flag("tls", tls)
-        check_flag("files_there", files_there)
+        if files_there is not None:
+            check_flag("files_there", files_there)
         check_flag("java_operators", java_operators)
         slot_timeout = check_seconds("slot_timeout", slot_timeout) or slot_timeout
         #: has the credentials, which are never shown
@@ -173,16 +175,24 @@ class FlinkEngine:
 
     def _files(self, job: JobSpec, source: RowSource) -> SharedFiles | None:
         """Return the files that the tasks' machines may read, or None. With the local cluster their machine is this one,
-        where one reader is enough: the host."""
-        if not self.files_there or self.master == "local" or job.mode == "stream":
-            return None
-        from akrunner.engines.flink.host.files import SharedFiles
+        where one reader is enough: the host.
 
-        return SharedFiles.of(source, len(job.cluster.with_rows))
+        Raises:
+            ConfigError: they have to, and cannot.
+        """
+        if self.files_there is False or isinstance(source, FlinkTable):
+            return None
+        from akrunner.engines.flink.host.files import SharedFiles, must_not
+
+        here = "the local cluster is on this machine" if self.master == "local" else None
+        here = "a stream's rows go through this process" if job.mode == "stream" else here
+        if here is not None and self.files_there:
+            raise must_not(here)
+        return SharedFiles.of(source, len(job.cluster.with_rows), self.tls, bool(self.files_there)) if here is None else None
 
     def _parts(self, sink: RowSink | None) -> PartsSink | None:
         """Return the sink whose files the tasks' machines may write, or None."""
-        if not isinstance(sink, PartsSink) or not sink.spread or not self.files_there or self.master == "local":
+        if not isinstance(sink, PartsSink) or not sink.spread or self.files_there is False or self.master == "local":
             return None
         return sink
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 import json
-import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.host.stores import Unshared, place_of
 from akrunner.engines.flink.schemas import schema_bytes
+from akrunner.errors import ConfigError
+from akrunner.foreign import in_words
 from akrunner.io import formats
-from akrunner.io.paths import Files
+from akrunner.io.formats.base import Format
+from akrunner.io.shared import DISKS, Place, Seen
 from akrunner.io.table import TableSource
 
 #: with fewer blocks than this for each task, rows that lie together would go to one task together: the host deals them one by
@@ -21,6 +25,10 @@ from akrunner.io.table import TableSource
 BLOCKS_EACH = 4
 #: reading the footers of more files than this here takes longer than it saves
 _FILES = 2000
+#: how many files of a store are looked at at the same time
+_AT_ONCE = 16
+#: a table with fewer bytes than this for each task is read here without a word, if the machines cannot read it
+WORTH = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -45,37 +53,91 @@ class SharedFiles:
         source: the table.
         tasks: the number of tasks that get rows.
         sizes: (path, bytes) of every file.
+        place: where the files lie.
+        must: whether it is an error if the machines cannot read them.
     """
 
     source: TableSource
     tasks: int
     sizes: tuple[tuple[str, int], ...]
+    place: Place = DISKS
+    must: bool = False
 
     @classmethod
-    def of(cls, source: Any, tasks: int) -> SharedFiles | None:
-        """Return the files of a table; None if it is no table of files on a file system of this machine, or its files
-        cannot be divided.
+    def of(cls, source: Any, tasks: int, trusted: bool = True, must: bool = False) -> SharedFiles | None:
+        """Return the files of a table; None if it is no table of files that other machines can open, or its files cannot be
+        divided.
 
         Args:
             source: the source, as it was opened.
             tasks: the number of tasks that get rows.
+            trusted: whether the store's secrets may be sent to the machines.
+            must: whether it is an error if the machines cannot read the files.
+        Raises:
+            ConfigError: they cannot, and must.
         """
-        if not isinstance(source, TableSource) or source.files is None:
+        try:
+            return _found(cls, source, tasks, trusted, must)
+        except Unshared as e:
+            if must:
+                raise must_not(str(e)) from None
             return None
-        files = source.files
-        # columns may be in the names of directories, as in year=2026/
-        named = files.base is not None and any("=" in path[len(files.base) :] for path in files.paths)
-        if not files.is_local or named or len(files.paths) > _FILES:
-            return None
-        return cls(source, tasks, tuple((path, os.path.getsize(path)) for path in files.paths))
+
+    @property
+    def asked(self) -> tuple[tuple[str, int], ...]:
+        """(path, bytes) of the files that a machine must see before it is given rows: all on disks, and two of a store, whose
+        files are there for all machines, or for none."""
+        return self.sizes if not self.place.away else tuple(dict.fromkeys((self.sizes[0], self.sizes[-1])))
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether the table is so large that it matters who reads it."""
+        return sum(size for _, size in self.sizes) >= WORTH * self.tasks
 
     @functools.cached_property
     def shares(self) -> list[list[Part]] | None:
         """For each task, the parts that it reads, in order; None if the format has no blocks, or there are too few. Reads
         every footer, and every line of text."""
-        assert self.source.files is not None
-        parts = _parts(self.source.files, self.source.schema)
+        parts = [part for counted in self._counted for part in counted.parts]
         return dealt(parts, self.tasks) if len(parts) >= BLOCKS_EACH * self.tasks else None
+
+    @property
+    def undivided(self) -> str:
+        """Half a sentence that says why there are no shares."""
+        if self.broken:
+            return self.broken
+        parts = sum(len(counted.parts) for counted in self._counted)
+        return (
+            f"the number of its blocks (row groups, batches, pieces of uncompressed text) is {parts}, and must be "
+            f"{BLOCKS_EACH * self.tasks} for {self.tasks} tasks"
+        )
+
+    @property
+    def broken(self) -> str:
+        """Half a sentence that says why this process cannot count the rows of a file; "" if it can."""
+        return next((one for one in self._looked if isinstance(one, str)), "")
+
+    @property
+    def _counted(self) -> list[_Counted]:
+        """The blocks of every file; [] if one of them has none, or is not of the first one's schema: the host casts it then,
+        or says what is wrong."""
+        found = [one for one in self._looked if isinstance(one, _Counted)]
+        return found if len(found) == len(self._looked) else []
+
+    @functools.cached_property
+    def _looked(self) -> list[_Counted | str | None]:
+        """What `_blocks` returns for every file."""
+        files = self.source.files
+        assert files is not None
+        form = formats.named(files.format).written_as(files.csv)
+
+        def looked(path: str) -> _Counted | str | None:
+            return _blocks(form, path, self.source.schema, files.paths[0], self.place)
+
+        if not self.place.away:
+            return [looked(path) for path in files.paths]
+        with ThreadPoolExecutor(_AT_ONCE, "akrunner-count") as threads:
+            return list(threads.map(looked, files.paths))
 
     def order(self, share: int) -> pb.Files:
         """Return what the agent of a task is told.
@@ -88,7 +150,45 @@ class SharedFiles:
             pb.Files.Part(path=part.path, block=json.dumps(part.block), start=part.start, stop=part.stop)
             for part in self.shares[share]
         ]
-        return pb.Files(format=self.source.files.format, schema=schema_bytes(self.source.schema), parts=parts)
+        paths = {part.path for part in parts}
+        there = [pb.File(path=one.path, bytes=one.seen.bytes, tag=one.seen.tag) for one in self._counted if one.path in paths]
+        schema = schema_bytes(self.source.schema)
+        return pb.Files(format=self.source.files.format, schema=schema, parts=parts, files=there)
+
+
+def must_not(why: str) -> ConfigError:
+    """Return the error for a table that TaskManagers have to read, and cannot."""
+    return ConfigError(
+        f"files_there=True (--flink-files-there): the TaskManagers cannot read the table themselves: {why.rstrip('.')}; leave it out, and "
+        "this process reads the table"
+    )
+
+
+def _found(kind: type[SharedFiles], source: Any, tasks: int, trusted: bool, must: bool) -> SharedFiles:
+    """Return the files of a table.
+
+    Raises:
+        Unshared: other machines cannot read them.
+    """
+    if not isinstance(source, TableSource) or source.files is None:
+        raise Unshared("it is more than the content of files (select=, columns=, defaults=, another type), or none of files")
+    files = source.files
+    # columns may be in the names of directories, as in year=2026/
+    if files.base is not None and any("=" in path[len(files.base) :] for path in files.paths):
+        raise Unshared("it has a column in the names of directories")
+    if len(files.paths) > _FILES:
+        raise Unshared(f"it has more than {_FILES:,} files")
+    try:
+        place = place_of(files.filesystem, files.paths, trusted)
+        sizes = files.filesystem.sizes(files.paths) if place.away else [place.seen(path).bytes for path in files.paths]
+    except Unshared:
+        raise
+    except Exception as e:
+        # whatever a library of a store raises: reading the table here says it better
+        raise Unshared(f"its store does not say how it is opened: {in_words(e)}") from None
+    if not all(isinstance(size, int) for size in sizes):
+        raise Unshared("its store does not say how large the files are")
+    return kind(source, tasks, tuple(zip(files.paths, sizes)), place, must)
 
 
 def dealt(parts: list[Part], tasks: int) -> list[list[Part]]:
@@ -116,17 +216,31 @@ def dealt(parts: list[Part], tasks: int) -> list[list[Part]]:
     return shares
 
 
-def _parts(files: Files, schema: pa.Schema) -> list[Part]:
-    """Return every block that has rows; empty if the files are not all of one schema: the host casts them then, or says
-    what is wrong."""
-    found: list[Part] = []
-    form = formats.named(files.format).written_as(files.csv)
-    for path in files.paths:
-        try:
-            counted = form.blocks(path, schema, files.paths[0])
-        except (pa.ArrowException, OSError):
-            counted = None
-        if counted is None:
-            return []
-        found += [Part(path, block, 0, rows) for block, rows in counted if rows]
-    return found
+@dataclass(frozen=True)
+class _Counted:
+    """The blocks of a file that have rows. Attributes: seen: the file's state before they were counted."""
+
+    path: str
+    seen: Seen
+    parts: list[Part]
+
+
+def _blocks(form: Format, path: str, schema: pa.Schema, first: str, place: Place) -> _Counted | str | None:
+    """Return the blocks of a file; None if it has none, and the reason, as half a sentence, if it cannot be read. The arguments
+    are as for `Format.blocks`."""
+
+    def broken(error: Exception) -> str:
+        return f"this process cannot read {place.shown(path)} with pyarrow: {place.hidden(in_words(error))}"
+
+    try:
+        seen = place.seen(path)
+    except Exception as e:
+        # anything: pyarrow may be built without a store, or be too old for an argument
+        return broken(e)
+    try:
+        counted = form.blocks(path, schema, first, place)
+    except (pa.ArrowException, OSError) as e:
+        return broken(e)
+    if counted is None:
+        return None
+    return _Counted(path, seen, [Part(path, block, 0, rows) for block, rows in counted if rows])

@@ -7,19 +7,20 @@ import functools
 import os
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from akrunner.cluster.resources import TaskResources
 from akrunner.engines.feeder import CountingFeeder, Given, StreamFeeder
 from akrunner.engines.flink import control_pb2 as pb
-from akrunner.engines.flink.host.files import SharedFiles
+from akrunner.engines.flink.host.files import SharedFiles, must_not
 from akrunner.engines.flink.host.remote import RemoteProcess
 from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.subtasks import Subtasks
 from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.engines.flink.taskmanager.feed import pairs_word
+from akrunner.engines.flink.taskmanager.sight import word_of
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import JobError, StartError
 from akrunner.io.sinks import PartsSink
@@ -91,6 +92,7 @@ class FlinkLauncher:
         self._parts = parts
         self._remotes: dict[TaskSpec, RemoteSubtask] = {}
         self._ending: float | None = None
+        self._notes: list[str] = []
         self._package_path = os.path.join(work.path, "package.tar")
 
     def __enter__(self) -> FlinkLauncher:
@@ -108,7 +110,7 @@ class FlinkLauncher:
 
         Raises:
             StartError: some did not come, or Flink failed.
-            ConfigError: `bind_host` is wrong.
+            ConfigError: `bind_host` is wrong, or the tasks' machines have to read the table, and cannot.
         """
         with self._explained():
             return self._addresses()
@@ -122,18 +124,43 @@ class FlinkLauncher:
         if self._parts is not None:
             self._parts.open()
         for task, remote in self._remotes.items():
-            files = self._files.sizes if self._files is not None and task in self._job.cluster.with_rows else ()
+            files = self._files if self._files is not None and task in self._job.cluster.with_rows else None
             output = self._parts.partial if self._parts is not None else None
-            remote.ask(self._job.python, self._job.bind_host, self._job.advertised_host, files, output)
+            asked, store = (files.asked, word_of(files.place)) if files is not None else ((), None)
+            remote.ask(self._job.python, self._job.bind_host, self._job.advertised_host, asked, output, store)
         for remote in self._remotes.values():
             remote.settle()
-        if self._files is not None and (
-            not all(remote.reads_files for remote in self._remotes.values()) or self._files.shares is None
-        ):
+        if self._files is not None and not self._can_read(self._files):
             self._files = None
         if not all(remote.writes_output for remote in self._remotes.values()):
             self._parts = None
         return {task: remote.address for task, remote in self._remotes.items()}
+
+    def _can_read(self, files: SharedFiles) -> bool:
+        """Whether the tasks' machines read the files themselves. If they cannot, and that matters, the user is told.
+
+        Raises:
+            ConfigError: they have to, and cannot.
+        """
+        blind = next((remote for remote in self._remotes.values() if not remote.reads_files), None)
+        if blind is not None:
+            why = f"on {blind.machine}, {blind.unread}"
+        elif files.shares is None:
+            why = files.undivided
+        else:
+            return True
+        if files.must:
+            raise must_not(why)
+        # of a file on a disk, reading it here says it better
+        if (blind is not None or (files.place.away and files.broken)) and files.is_worth_it:
+            self._notes.append(
+                f"source: the TaskManagers do not read the table themselves ({why.rstrip('.')}), so its rows come from this "
+                "process; files_there=True (--flink-files-there) makes that an error"
+            )
+        return False
+
+    def notes(self) -> Sequence[str]:
+        return self._notes
 
     def context(self, task: TaskSpec, tf_config: TFConfig, attempt: int) -> Context:
         folder = self._remotes[task].folder

@@ -59,6 +59,7 @@ class RemoteSubtask:
         attempt: how often Flink had started it before.
         job: Flink's id of its job; "" if that is not known.
         reads_files: whether it has the files that it was asked for.
+        unread: why it does not have them, as half a sentence; "" if it has.
         writes_output: whether it may write the directory that it was asked for.
         broken: why it cannot be used: a fault of akrunner's own at either end, with its traceback, or an agent that broke the
             protocol or did not answer; None if nothing is wrong.
@@ -80,6 +81,7 @@ class RemoteSubtask:
         self.machine = ""
         self.cores = 1
         self.reads_files = self.writes_output = False
+        self.unread = ""
         self.gone = threading.Event()
         self.idle = threading.Event()
         self.idle.set()
@@ -100,6 +102,7 @@ class RemoteSubtask:
         advertised_host: str | None,
         files: Sequence[tuple[str, int]] = (),
         output: str | None = None,
+        store: pb.Store | None = None,
     ) -> None:
         """Announce a task. `settle` waits for its address and folder.
 
@@ -109,12 +112,13 @@ class RemoteSubtask:
             advertised_host: the host in the task's address; None for the address from which the subtask reaches this host.
             files: (path, bytes) of files that the task would read itself.
             output: the directory that it would write to itself; None for none.
+            store: where the files lie; None for disks.
         """
         self.idle.clear()
         self.process = None
         self._patience = _UNPACK_SECONDS if environments.is_packed(python) else _SETTLE_SECONDS
-        asked = pb.Ask(python=python, bind_host=bind_host, advertised_host=advertised_host or "", output=output)
-        asked.files.extend(pb.Ask.File(path=path, bytes=size) for path, size in files)
+        asked = pb.Ask(python=python, bind_host=bind_host, advertised_host=advertised_host or "", output=output, store=store)
+        asked.files.extend(pb.File(path=path, bytes=size) for path, size in files)
         self.tell(ask=asked)
 
     def settle(self) -> None:
@@ -134,6 +138,7 @@ class RemoteSubtask:
         told = word.settled
         self.address, self.folder, self.machine = told.address, told.folder, told.machine
         self.cores, self.reads_files, self.writes_output = max(1, told.cores), told.reads_files, told.writes_output
+        self.unread = told.unread
 
     def heeds(self, task: Task) -> None:
         """Pass what the agent says of its task to this object from now on."""

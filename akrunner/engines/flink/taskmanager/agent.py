@@ -45,6 +45,7 @@ from akrunner.launch.trees import Blame
 
 if TYPE_CHECKING:
     from akrunner.engines.flink.taskmanager.feed import Feed
+    from akrunner.io.shared import Place
 
 #: Flink waits for its Python when it ends a job; after three minutes it ends the TaskManager, with all that runs there
 _STOPPED_SECONDS = 20.0
@@ -83,6 +84,7 @@ class _Agent:
         self._logged: threading.Thread | None = None
         self._open: list[socket.socket] = []
         self._reads: Feed | None = None
+        self._place: Place | None = None
         self._broken: BaseException | None = None
 
     def run(self, who: dict[str, Any]) -> None:
@@ -130,6 +132,7 @@ class _Agent:
         began = time.time()
         mark = uuid.uuid4().hex
         self._process, self._pumps, self._logged, self._open, self._reads = None, [], None, [], None
+        self._place = None
         with Guard() as guard, TaskFolder(mark, guard.remove) as folder:
             guard.watch_mark(mark)
             hold: PortHold | None = None
@@ -139,10 +142,12 @@ class _Agent:
                 if hold is None or python is None:
                     return
                 here = asked.advertised_host or self._line.address
+                unread = self._look(asked)
                 self._line.say(
                     settled=self._pb.Settled(
                         address=f"{here}:{hold.ports[0]}", folder=folder, machine=socket.gethostname(), cores=_cores(),
-                        reads_files=_reads(asked.files), writes_output=asked.HasField("output") and os.access(asked.output, os.W_OK),
+                        reads_files=not unread, writes_output=asked.HasField("output") and os.access(asked.output, os.W_OK),
+                        unread=unread,
                     )
                 )  # fmt: skip
                 told = self._line.hear()
@@ -159,6 +164,21 @@ class _Agent:
                 if hold is not None:
                     hold.close()
                 self._close()
+                # it may have keys
+                self._place = self._reads = None
+
+    def _look(self, asked: Any) -> str:
+        """Return why this machine cannot read the host's files itself; "" if it can.
+
+        Args:
+            asked: an `Ask`.
+        """
+        if not asked.files:
+            return ""
+        from akrunner.engines.flink.taskmanager import sight
+
+        self._place = sight.place_from(asked.store)
+        return sight.unseen(self._place, asked.files, self._broke)
 
     def _ports(self, bind_host: str) -> PortHold | None:
         try:
@@ -247,7 +267,8 @@ class _Agent:
         if order.HasField("files"):
             from akrunner.engines.flink.taskmanager.feed import FileFeed
 
-            feed = self._reads = FileFeed()
+            assert self._place is not None
+            feed = self._reads = FileFeed(self._place)
         if feed is not None:
             self._pumps += feed.start(SocketReader(rows_in), process.input_fd, order, self._line.say, self._broke)
         else:
@@ -326,14 +347,6 @@ class _Agent:
                     path = os.path.join(folder, name)
                     if os.path.exists(path):
                         archive.add(path, name)
-
-
-def _reads(files: Any) -> bool:
-    """Whether this machine has the host's files, under the same names and of the same size."""
-    try:
-        return all(os.path.getsize(file.path) == file.bytes for file in files)
-    except OSError:
-        return False
 
 
 def _cores() -> int:

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import queue
 import socket
@@ -29,9 +30,11 @@ from akrunner.engines.flink.schemas import schema_bytes, schema_from
 from akrunner.engines.flink.threads import Failed, started
 from akrunner.errors import DataError, ProtocolError, ReadError
 from akrunner.io import formats
+from akrunner.io.ahead import ahead
 from akrunner.io.pairing import Fed, Pairing
 from akrunner.io.part_file import PartError, PartFile
 from akrunner.io.partitioner import rechunk
+from akrunner.io.shared import DISKS, Place
 from akrunner.schema import Schema
 from akrunner.wire import frames, messages
 
@@ -329,18 +332,49 @@ class Feed:
 
 
 class FileFeed(Feed):
-    """Feeds rows of files that this machine reads itself; see `akrunner.engines.flink.host.files`."""
+    """Feeds rows of files that this machine reads itself; see `akrunner.engines.flink.host.files`.
+
+    Args:
+        place: where the files lie.
+    """
+
+    def __init__(self, place: Place = DISKS) -> None:
+        super().__init__()
+        self._place = place
 
     def _chunks(self, order: pb.Order) -> Iterator[pa.RecordBatch]:
-        form, schema = formats.named(order.files.format), schema_from(order.files.schema)
-        for part in order.files.parts:
+        counted = {file.path: (file.bytes, file.tag) for file in order.files.files}
+        for path, parts in itertools.groupby(order.files.parts, key=lambda part: part.path):
             if self._over.is_set():
                 return
-            try:
-                read = _between(form.rows(part.path, json.loads(part.block), schema), part.start, part.stop)
-                yield from rechunk(read, order.chunk_rows, order.chunk_bytes)
-            except (pa.ArrowException, OSError) as e:
-                raise ReadError(f"source: cannot read {part.path} on {socket.gethostname()}: {e}") from None
+            read = self._rows(order.files, path, parts, counted[path])
+            # the next rows are on their way while the task is sent the last ones
+            yield from rechunk(ahead(read) if self._place.away else read, order.chunk_rows, order.chunk_bytes)
+
+    def _rows(
+        self, files: pb.Files, path: str, parts: Iterator[pb.Files.Part], counted: tuple[int, str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some parts of one file, after a look at the file, and before another one.
+
+        Args:
+            counted: (bytes, tag) of the file when its rows were counted.
+        Raises:
+            ReadError: the file cannot be read, or was changed since.
+        """
+        name, here = self._place.shown(path), socket.gethostname()
+        form, schema = formats.named(files.format), schema_from(files.schema)
+        try:
+            before = self._place.seen(path)
+            same = (before.bytes, before.tag) == counted
+            for part in parts:
+                if not same or self._over.is_set():
+                    break
+                yield from _between(form.rows(path, json.loads(part.block), schema, self._place), part.start, part.stop)
+            same = same and self._place.seen(path) == before
+        except (pa.ArrowException, OSError) as e:
+            raise ReadError(f"source: cannot read {name} on {here}: {self._place.hidden(str(e))}") from None
+        if not same:
+            raise ReadError(f"source: {name} was changed while the job ran, as {here} sees it; give a copy of it")
 
 
 def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> Iterator[pa.RecordBatch]:

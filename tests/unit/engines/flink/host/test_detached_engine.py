@@ -89,7 +89,7 @@ def test_its_client_has_checked_all_but_what_no_cluster_gives() -> None:
 
 @pytest.mark.parametrize("files_there", [True, False])
 def test_machines_of_the_cluster_may_read_files_themselves(files_there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("akrunner.engines.flink.host.files.SharedFiles.of", lambda source, tasks: tasks)
+    monkeypatch.setattr("akrunner.engines.flink.host.files.SharedFiles.of", lambda source, tasks, *how: tasks)
     engine = DetachedEngine(lambda **told: None, files_there, KEYS, None)
     assert engine._files(JOB, "source") == (3 if files_there else None)  # type: ignore[arg-type]
 

@@ -16,6 +16,7 @@ from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import engine as engine_module
 from akrunner.engines.flink.host.client import Submission
 from akrunner.engines.flink.host.rest import Address
+from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.errors import ConfigError, StartError
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
@@ -215,11 +216,19 @@ def test_machines_read_and_write_files_themselves_only_on_a_cluster(master: str,
         spread = True
 
     monkeypatch.setattr(engine_module, "PartsSink", Parts)
-    monkeypatch.setattr("akrunner.engines.flink.host.files.SharedFiles.of", lambda source, tasks: (source, tasks))
+    monkeypatch.setattr("akrunner.engines.flink.host.files.SharedFiles.of", lambda *given: given)
     there = master != "local"
     parts: Any = Parts()
     engine = FlinkEngine(master)
-    assert engine._files(job(cluster=ClusterSpec(2)), "source") == (("source", 2) if there else None)  # type: ignore[arg-type]
+    found = engine._files(job(cluster=ClusterSpec(2)), "source")  # type: ignore[arg-type]
+    assert found == (("source", 2, True, False) if there else None)
+    clear = FlinkEngine("flink:8081", tls=False, files_there=True)
+    assert clear._files(job(), "source") == ("source", 1, False, True)  # type: ignore[arg-type,comparison-overlap]
+    program = FlinkTable(pa.schema([]), lambda: iter(()), "the PyFlink table", elsewhere=True, table="t")
+    assert clear._files(job(), program) is None, "Flink itself brings those rows"
+    for must, mode in ((FlinkEngine(master, files_there=True), "stream"), (FlinkEngine("local", files_there=True), "batch")):
+        with pytest.raises(ConfigError, match=r"^files_there=True \(--flink-files-there\)"):
+            must._files(job(mode=mode), "source")  # type: ignore[arg-type]
     assert engine._files(job(mode="stream"), "source") is None  # type: ignore[arg-type]
     assert (engine._parts(parts) is parts) is there and engine._parts(None) is None
     here = FlinkEngine(master, files_there=False)

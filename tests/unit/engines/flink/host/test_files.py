@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 from pathlib import Path
 
+import fsspec
 import pyarrow as pa
 import pyarrow.csv as pa_csv
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import akrunner
 from akrunner import codec
 from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.host import stores
 from akrunner.engines.flink.host.files import BLOCKS_EACH, Part, SharedFiles, dealt
 from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.engines.flink.taskmanager.feed import FileFeed
 from akrunner.io.formats import lines
+from akrunner.io.shared import DISKS, Disks, Store
 from akrunner.io.sources import open_source
 
 
@@ -61,18 +67,27 @@ def in_format(form: str, path: Path, table: pa.Table) -> Path:
     return path
 
 
+@pytest.mark.parametrize("place", [DISKS, Store("s3", {})], ids=["disks", "store"])
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv", "jsonl"])
-def test_what_the_shares_read_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+def test_what_the_shares_read_is_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, place: Disks | Store
+) -> None:
+    # this machine's files stand for those of the store
+    monkeypatch.setattr(Store, "_filesystem", pyarrow.fs.LocalFileSystem())
+    monkeypatch.setattr(stores, "is_local", lambda fs: place is DISKS)
+    monkeypatch.setitem(stores._MAKERS, "file", lambda *_: place)
     monkeypatch.setattr(lines, "LINES_BYTES", 100)
+    monkeypatch.setattr(lines, "AWAY", 1)
     paths = [in_format(form, tmp_path / "a", TABLE.slice(0, 95)), in_format(form, tmp_path / "b", TABLE.slice(95))]
     source = open_source(paths, read_examples=codec.read_examples)
     files = SharedFiles.of(source, 3)
     assert files is not None and files.sizes == tuple((str(path), path.stat().st_size) for path in paths)
+    assert files.place == place and files.asked == files.sizes
     seen = []
     for share in range(3):
         sent = pb.Order(files=files.order(share), chunk_rows=4, chunk_bytes=1 << 20).SerializeToString()
         order = pb.Order.FromString(sent)
-        rows = [row for batch in FileFeed()._chunks(order) for row in batch.to_pylist()]
+        rows = [row for batch in FileFeed(place)._chunks(order) for row in batch.to_pylist()]
         assert len(rows) in (66, 67)
         seen += rows
     assert sorted(seen, key=lambda row: int(row["i"])) == TABLE.to_pylist()
@@ -112,8 +127,69 @@ def test_what_the_submitter_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_file_that_has_gone_is_named(tmp_path: Path) -> None:
-    gone = pb.Files.Part(path=str(tmp_path / "gone.parquet"), block="0", stop=1)
-    files = pb.Files(format="parquet", schema=schema_bytes(pa.schema([])), parts=[gone])
+    path = str(tmp_path / "gone.parquet")
+    gone = pb.Files.Part(path=path, block="0", stop=1)
+    files = pb.Files(format="parquet", schema=schema_bytes(pa.schema([])), parts=[gone], files=[pb.File(path=path)])
     order = pb.Order(files=files, chunk_rows=4, chunk_bytes=1 << 20)
     with pytest.raises(Exception, match="cannot read .*gone.parquet on "):
         list(FileFeed()._chunks(order))
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_file_that_was_changed_is_named(tmp_path: Path, when: str) -> None:
+    path = written(tmp_path / "a.parquet", list(range(80)), 10)
+    files = SharedFiles.of(open_source(path, read_examples=codec.read_examples), 1)
+    assert files is not None
+    order = pb.Order(files=files.order(0), chunk_rows=4, chunk_bytes=1 << 20)
+    if when == "before":
+        # one row group, so that what is asked for may not be there
+        written(path, list(range(1000)), 1000)
+    chunks = FileFeed()._chunks(order)
+    with pytest.raises(akrunner.ReadError, match="a.parquet was changed while the job ran, as .* sees it; give a copy of it$"):
+        for _ in chunks:
+            written(path, list(range(1, 81)), 10)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"i": [1]}, "more than the content of files"),
+        ("years", "a column in the names of directories"),
+        ("memory://k3/a.csv", "they do not read memory://"),
+        ("few.parquet", ""),
+    ],
+)
+def test_why_they_cannot_be_read_there_is_said_if_they_must(tmp_path: Path, source: object, words: str) -> None:
+    year = tmp_path / "years" / "year=2026"
+    year.mkdir(parents=True)
+    (year / "a.csv").write_text("i,j\n1,2\n")
+    fsspec.filesystem("memory").pipe_file("/k3/a.csv", b"i,j\n1,2\n")
+    written(tmp_path / "few.parquet", list(range(80)), 80)
+    if isinstance(source, str) and "://" not in source:
+        source = str(tmp_path / source)
+    opened = open_source(source, read_examples=codec.read_examples)
+    if words:
+        assert SharedFiles.of(opened, 2) is None
+        with pytest.raises(
+            akrunner.ConfigError, match=f"^files_there=True .* themselves: .*{words}.*; leave it out, and this process reads"
+        ):
+            SharedFiles.of(opened, 2, must=True)
+        return
+    files = SharedFiles.of(opened, 2, must=True)
+    assert files is not None and files.shares is None
+    assert files.undivided.startswith("the number of its blocks (") and files.undivided.endswith(
+        " is 1, and must be 8 for 2 tasks"
+    )
+    assert not files.is_worth_it and files.asked == files.sizes
+
+
+def test_a_store_that_this_process_cannot_open_with_pyarrow(tmp_path: Path) -> None:
+    opened = open_source(written(tmp_path / "a.parquet", list(range(80)), 10), read_examples=codec.read_examples)
+    found = SharedFiles.of(opened, 2)
+    assert found is not None and found.shares is not None and not found.broken
+    # where nothing listens
+    nowhere = {"endpoint_override": "127.0.0.1:1", "scheme": "http", "region": "r", "anonymous": True}
+    files = dataclasses.replace(found, place=Store("s3", nowhere))
+    assert files.shares is None
+    assert files.undivided == files.broken and files.broken.startswith("this process cannot read s3://")
+    assert files.asked == files.sizes, "a single one"

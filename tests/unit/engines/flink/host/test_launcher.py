@@ -25,7 +25,8 @@ from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.engines.flink.schemas import schema_from
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import JobCancelledError, JobError, StartError
+from akrunner.errors import ConfigError, JobCancelledError, JobError, StartError
+from akrunner.io.shared import Store
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec, TaskSpec
 
@@ -175,11 +176,14 @@ def test_rows_of_a_table_go_to_tasks_in_the_order_of_their_subtasks(kit: Kit) ->
 class Files:
     """In place of files that the tasks' machines may read. Args: shared: whether they can be divided."""
 
-    sizes = (("/data/a.parquet", 10),)
+    asked = (("/data/a.parquet", 10),)
+    place = Store("s3", {"region": "r"})
+    undivided, broken = "it has 2 blocks", ""
 
-    def __init__(self, shared: bool = True) -> None:
+    def __init__(self, shared: bool = True, must: bool = False, is_worth_it: bool = True) -> None:
         self.shares = [[], []] if shared else None
         self.source = SimpleNamespace(replayable=True)
+        self.must, self.is_worth_it = must, is_worth_it
 
     def order(self, share: int) -> pb.Files:
         return pb.Files(format=f"share {share}")
@@ -197,7 +201,37 @@ def test_files_are_read_there_only_if_all_machines_have_them(sees: bool, shared:
         assert isinstance(launcher.feeder({}), CountingFeeder) is there
     formats = [order.files.format if order.HasField("files") else None for _, order, _ in started]
     assert formats == (["share 0", "share 1", None] if there else [None] * 3)
-    assert [len(told(one)[0].ask.files) for one in engine.remotes] == [1, 1, 0], "a server reads no rows"
+    asked = [told(one)[0].ask for one in engine.remotes]
+    assert [len(ask.files) for ask in asked] == [1, 1, 0], "a server reads no rows"
+    assert [ask.store.scheme for ask in asked] == ["s3", "s3", ""], "and gets no keys"
+
+
+@pytest.mark.parametrize("is_worth_it", [True, False])
+def test_the_user_is_told_why_they_are_read_here(is_worth_it: bool, kit: Kit) -> None:
+    blind = place(1, machine="node-2", reads_files=False, unread="s3://b/a.parquet is not there")
+    engine = Engine(place(0, reads_files=True), blind)
+    with kit.launcher(engine, of(kit, cluster=ClusterSpec(2)), files=Files(is_worth_it=is_worth_it)) as launcher:
+        launcher.addresses()
+        assert [*launcher.notes()] == [
+            "source: the TaskManagers do not read the table themselves (on node-2, s3://b/a.parquet is not there), so its rows "
+            "come from this process; files_there=True (--flink-files-there) makes that an error"
+        ] * is_worth_it
+
+
+@pytest.mark.parametrize(
+    ("sees", "shared", "why"), [(False, True, "on m, /a is not there"), (True, False, "it has 2 blocks"), (True, True, "")]
+)
+def test_it_is_an_error_if_they_have_to(sees: bool, shared: bool, why: str, kit: Kit) -> None:
+    engine = Engine(place(0, reads_files=sees, unread="" if sees else "/a is not there"))
+    with kit.launcher(engine, of(kit, cluster=ClusterSpec(1)), files=Files(shared, must=True)) as launcher:
+        if not why:
+            launcher.addresses()
+            return
+        with pytest.raises(
+            ConfigError, match=rf"^files_there=True \(--flink-files-there\): the .* themselves: {why}; leave it out"
+        ):
+            launcher.addresses()
+    assert not launcher.notes()
 
 
 class Parts:

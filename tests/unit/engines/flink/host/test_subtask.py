@@ -58,7 +58,7 @@ def told(place: RemoteSubtask) -> list[pb.Told]:
 def test_a_task_is_announced_and_its_place_is_known_from_the_answer() -> None:
     place = RemoteSubtask(2)
     assert place.idle.is_set()
-    place.ask("/py", "0.0.0.0", None, [("/data/a", 10), ("/data/b", 0)], "/out")
+    place.ask("/py", "0.0.0.0", None, [("/data/a", 10), ("/data/b", 0)], "/out", pb.Store(scheme="s3"))
     assert not place.idle.is_set()
     place.listen(iter([pb.Said(settled=SETTLED)]))
     place.settle()
@@ -67,7 +67,7 @@ def test_a_task_is_announced_and_its_place_is_known_from_the_answer() -> None:
     word = next(place.told())
     assert (word.ask.python, word.ask.bind_host, word.ask.advertised_host) == ("/py", "0.0.0.0", "")
     assert [(file.path, file.bytes) for file in word.ask.files] == [("/data/a", 10), ("/data/b", 0)]
-    assert word.ask.HasField("output") and word.ask.output == "/out"
+    assert word.ask.HasField("output") and word.ask.output == "/out" and word.ask.store.scheme == "s3"
 
 
 def test_a_task_that_writes_nothing_itself_asks_for_no_directory() -> None:
@@ -79,9 +79,9 @@ def test_a_task_that_writes_nothing_itself_asks_for_no_directory() -> None:
 
 def test_a_machine_that_knows_no_cores_has_one() -> None:
     place = RemoteSubtask()
-    place.listen(iter([pb.Said(settled=pb.Settled(address="h:1"))]))
+    place.listen(iter([pb.Said(settled=pb.Settled(address="h:1", unread="/a is not there"))]))
     place.settle()
-    assert place.cores == 1 and not place.reads_files and not place.writes_output
+    assert place.cores == 1 and not place.reads_files and not place.writes_output and place.unread == "/a is not there"
 
 
 @pytest.mark.parametrize(

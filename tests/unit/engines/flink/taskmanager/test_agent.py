@@ -20,6 +20,7 @@ from akrunner.engines.flink.keys import Door, Keys
 from akrunner.engines.flink.taskmanager import agent as agent_module
 from akrunner.engines.flink.taskmanager.agent import JobFailed, SubmitterGone, _Agent
 from akrunner.engines.flink.taskmanager.feed import pass_to_part
+from akrunner.io.shared import DISKS
 from akrunner.launch.process import Exit
 
 DOOR = Door("127.0.0.1", 1, 2, Keys("token"))
@@ -136,15 +137,13 @@ def test_an_interpreter_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert failed.words.endswith(f" (on {socket.gethostname()})")
 
 
-def test_files_are_seen_if_all_have_the_same_size(tmp_path: Path) -> None:
+def test_it_looks_at_the_files_that_it_is_asked_for(tmp_path: Path) -> None:
+    made = agent()
+    assert made._look(pb.Ask()) == "" and made._place is None, "a parameter server reads none"
     (tmp_path / "a").write_bytes(b"123")
-    (tmp_path / "b").write_bytes(b"")
-
-    def sees(**sizes: int) -> bool:
-        return agent_module._reads([pb.Ask.File(path=str(tmp_path / name), bytes=size) for name, size in sizes.items()])
-
-    assert sees() and sees(a=3) and sees(a=3, b=0)
-    assert not sees(a=2) and not sees(a=3, b=1) and not sees(a=3, c=0)
+    there, not_there = pb.File(path=str(tmp_path / "a"), bytes=3), pb.File(path=str(tmp_path / "b"))
+    assert made._look(pb.Ask(files=[there])) == "" and made._place is DISKS
+    assert made._look(pb.Ask(files=[there, not_there])) == f"{tmp_path}/b is not there"
 
 
 def test_there_is_a_core_at_least() -> None:
