@@ -34,6 +34,7 @@ import redis
 from tests.models import DOUBLE
 from tests.servers.kafka import Kafka
 from tests.servers.redis import RedisServer, binary
+from tests.servers.transactions import TransactionalKafka
 
 SCRIPT = """
 def main(task_config):
@@ -59,7 +60,7 @@ class Streams(Protocol):
 
 class OfKafka:
     def __init__(self, folder: Path, exactly_once: bool) -> None:
-        self._cluster = Kafka()
+        self._cluster = TransactionalKafka() if exactly_once else Kafka()
         settings = folder / "kafka.properties"
         # a consumer that was killed is noticed, and its partitions are given to the next, within these
         settings.write_text("session.timeout.ms=6000\nheartbeat.interval.ms=500\n")

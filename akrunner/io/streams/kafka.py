@@ -191,6 +191,8 @@ class Messages(Client):
         self._waiting: list[Any] = []
         #: what is called before partitions are given up; None: rows may come twice
         self.settle: Callable[[], None] | None = None
+        #: this consumer's membership in its group
+        self._member: Any = None
         #: partition -> the offset of the next message, where it is not stored; whether such a partition was lost
         self._open: dict[int, int] = {}
         self._lost = False
@@ -245,6 +247,8 @@ class Messages(Client):
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
         self._check_there()
+        # asked for here, as confluent_kafka holds Python's lock meanwhile: beside `consume` in another thread it never returns
+        self._member = self._consumer.consumer_group_metadata()
         found = self._waiting
         if not found:
             found = self._consumer.consume(1, seconds)
@@ -332,7 +336,7 @@ class Messages(Client):
                 "of them. Start the job again"
             )
         made = [self.kafka.TopicPartition(self.place.path, one, offset) for one, (_, offset) in position.items()]
-        return made, self._consumer.consumer_group_metadata()
+        return made, self._member
 
     def stored(self, position: Any) -> None:
         """Note that a position is stored (`GroupSource`)."""

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -203,11 +204,9 @@ class Transactions(Output):
         self._open = False
         try:
             # aborts what a job of this name has left open when it died
-            self._producer.init_transactions(place.wait)
-        except self.kafka.KafkaException as e:
-            raise place.wrong(
-                f"transactional_id={self._name}: Kafka does not begin transactions of this name: {self.hidden(e.args[0].str())}"
-            ) from None
+            self._answered(self._producer.init_transactions)
+        except WriteError as e:
+            raise place.wrong(f"transactional_id={self._name}: Kafka does not begin transactions of this name: {e}") from None
 
     def _more(self) -> Mapping[str, Any]:
         timeout = int(self.settings.get("transaction.timeout.ms", _TRANSACTION_MS))
@@ -258,8 +257,8 @@ class Transactions(Output):
             try:
                 call(_TRY_SECONDS)
                 return
-            except self.kafka.KafkaException as e:
-                error = e.args[0]
+            except (self.kafka.KafkaException, SystemError) as e:
+                error = self._error(e)
                 if not error.retriable() or error.txn_requires_abort():
                     raise self.not_taken(error) from None
             if time.monotonic() > until:
@@ -267,6 +266,14 @@ class Transactions(Output):
             if not told and self.down is not None:
                 told = True
                 self._say_away()
+
+    def _error(self, raised: BaseException) -> Any:
+        """Return librdkafka's error. confluent_kafka raises it within a SystemError if messages were refused in the same call."""
+        while not isinstance(raised, self.kafka.KafkaException):
+            if raised.__cause__ is None:
+                raise raised
+            raised = raised.__cause__
+        return raised.args[0]
 
     def not_taken(self, error: Any) -> WriteError:
         kinds = self.kafka.KafkaError
@@ -288,10 +295,8 @@ class Transactions(Output):
         if self._open:
             # else Kafka aborts it when a job of this name begins, or after transaction.timeout.ms
             self._producer.purge()
-            try:
+            with contextlib.suppress(self.kafka.KafkaException, SystemError):
                 self._producer.abort_transaction(_TRY_SECONDS)
-            except self.kafka.KafkaException:
-                pass
         super().close()
 
 

@@ -149,6 +149,20 @@ def test_a_broker_that_does_not_answer_is_asked_again(made: list[Any], monkeypat
     sink.close()
 
 
+def test_an_error_is_found_within_another(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    sink, _, producer = transactions(made, monkeypatch)
+    fenced = Failed(Error(sink.kafka.KafkaError._FENCED))
+
+    def commit(seconds: float) -> None:
+        raise SystemError("returned a result with an exception set") from fenced
+
+    monkeypatch.setattr(producer, "commit_transaction", commit)
+    sink.write_rows(rows(1))
+    with pytest.raises(WriteError, match="another job has begun"):
+        sink.commit({0: 5})
+    sink.close()
+
+
 @pytest.mark.parametrize(
     ("output", "source", "words"),
     [
