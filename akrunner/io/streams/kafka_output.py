@@ -112,10 +112,25 @@ class Output(Client):
         refused = next((one["_error"] for one in messages if "_error" in one), None)
         if refused is not None:
             raise self.not_taken(refused)
-        self._producer.poll(0)
+        self._served(self._producer.poll, 0)
         if self._bytes >= _UNDER_WAY:
             self.flush()
         self._check()
+
+    def _error(self, raised: BaseException) -> Any:
+        """Return librdkafka's error. confluent_kafka raises it within a SystemError if messages were refused in the same call."""
+        while not isinstance(raised, self.kafka.KafkaException):
+            if raised.__cause__ is None:
+                raise raised
+            raised = raised.__cause__
+        return raised.args[0]
+
+    def _served(self, call: Callable[..., Any], *words: Any) -> Any:
+        """Return what a call of the producer returns. Raises: WriteError: it has an error that cannot be mended."""
+        try:
+            return call(*words)
+        except (self.kafka.KafkaException, SystemError) as e:
+            raise self.not_taken(self._error(e)) from None
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None:
@@ -133,7 +148,7 @@ class Output(Client):
 
     def flush(self) -> None:
         until, told = time.monotonic() + self._wait + START_SECONDS, False
-        while self._producer.flush(1.0):
+        while self._served(self._producer.flush, 1.0):
             self._check()
             if self.down is not None and not told:
                 told = True
@@ -156,9 +171,10 @@ class Output(Client):
     def close(self) -> None:
         if self._values is not None:
             self._values.close()
-        # what was not flushed is not waited for
-        self._producer.purge()
-        self._producer.flush(1.0)
+        # what was not flushed is not waited for, and what became of it was told
+        with contextlib.suppress(self.kafka.KafkaException, SystemError):
+            self._producer.purge()
+            self._producer.flush(1.0)
 
 
 class GroupSource(Protocol):
@@ -266,14 +282,6 @@ class Transactions(Output):
             if not told and self.down is not None:
                 told = True
                 self._say_away()
-
-    def _error(self, raised: BaseException) -> Any:
-        """Return librdkafka's error. confluent_kafka raises it within a SystemError if messages were refused in the same call."""
-        while not isinstance(raised, self.kafka.KafkaException):
-            if raised.__cause__ is None:
-                raise raised
-            raised = raised.__cause__
-        return raised.args[0]
 
     def not_taken(self, error: Any) -> WriteError:
         kinds = self.kafka.KafkaError
