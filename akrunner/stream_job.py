@@ -5,18 +5,19 @@ from __future__ import annotations
 import queue
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
 from akrunner.errors import ConfigError, JobCancelledError
 from akrunner.io import streams
-from akrunner.io.streams.arriving import Arriving
-from akrunner.io.streams.base import StreamSink
+from akrunner.io.streams.arriving import Arriving, Mark
+from akrunner.io.streams.base import StreamSink, TransactionSink
 from akrunner.spec import TaskSpec
 
 #: how many output batches wait for the caller that iterates; if there are more, the scripts wait
@@ -24,17 +25,19 @@ _DEPTH = 16
 
 
 @dataclass(frozen=True)
-class _Position:
-    """Behind the batches that were made of the rows before it.
+class _Rows:
+    """A batch that a task has written.
 
     Attributes:
-        value: the position in the source.
+        batch: the rows.
+        behind: the number of the last mark that the task had answered: the rows were made of rows behind it.
     """
 
-    value: Any
+    batch: pa.RecordBatch
+    behind: int
 
 
-_Item: TypeAlias = pa.RecordBatch | _Position | None
+_Item: TypeAlias = _Rows | Mark | None
 
 
 class StreamJob:
@@ -78,8 +81,11 @@ class StreamJob:
         self._arriving = arriving
         self._until: float | None = None
         self._flush: Callable[[], None] | None = None
-        #: positions that wait for `release`, None: none has to wait
-        self._held: list[Any] | None = None
+        #: marks that wait for `release`, None: none has to wait
+        self._held: list[Mark] | None = None
+        #: the number of the last mark that each task has answered, and of the last one whose position was taken over
+        self._answered: dict[str, int] = {}
+        self._done = 0
         self._start = start
         self._thread = threading.Thread(target=self._run, name="akrunner-stream", daemon=True)
         self._thread.start()
@@ -101,7 +107,7 @@ class StreamJob:
             batch: the rows.
         """
         if batch.num_rows:
-            self._put(batch)
+            self._put(_Rows(batch, self._answered.get(task.name, 0)))
 
     def answered(self, task: TaskSpec, number: int) -> None:
         """Take from the engine, to which the job is a `MarkedSink`, that a task has answered all rows before a mark.
@@ -111,8 +117,9 @@ class StreamJob:
             number: the mark's number.
         """
         if self._arriving is not None:
-            for position in self._arriving.answered(task.name, number):
-                self._put(_Position(position))
+            self._answered[task.name] = number
+            for mark in self._arriving.answered(task.name, number):
+                self._put(mark)
 
     def _put(self, item: _Item) -> None:
         while not self._cancel.is_set():
@@ -127,36 +134,42 @@ class StreamJob:
 
     def __next__(self) -> pa.RecordBatch:
         """Return the next batch. Raises: the exception that the job failed with."""
+        while (item := self._item()) is not None:
+            if isinstance(item, _Rows):
+                return item.batch
+            self._taken_over(item)
+        self._end()
+        raise StopIteration
+
+    def _item(self) -> _Item:
+        """Return what comes next from the tasks; None at the end."""
         while True:
             if self._until is not None and time.monotonic() > self._until:
                 self._cancel.set()
             try:
-                item = self._batches.get(timeout=0.1)
+                return self._batches.get(timeout=0.1)
             except queue.Empty:
-                if self._thread.is_alive() or not self._batches.empty():
-                    continue
-                item = None
-            if isinstance(item, _Position):
-                self._taken_over(item.value)
-                continue
-            if item is not None:
-                return item
-            self._thread.join()
-            self._leave()
-            error, self._error = self._error, None
-            if error is not None and not (self._cancel.is_set() and isinstance(error, JobCancelledError)):
-                raise error
-            raise StopIteration
+                if not self._thread.is_alive() and self._batches.empty():
+                    return None
 
-    def _taken_over(self, position: Any) -> None:
-        """Store a position, as the caller has done with all batches before it what it wants to do."""
+    def _end(self) -> None:
+        """Leave the job after its end. Raises: the exception that the job failed with."""
+        self._thread.join()
+        self._leave()
+        error, self._error = self._error, None
+        if error is not None and not (self._cancel.is_set() and isinstance(error, JobCancelledError)):
+            raise error
+
+    def _taken_over(self, mark: Mark) -> None:
+        """Store the position of a mark, as the caller has done with all batches before it what it wants to do."""
         if self._held is not None:
-            self._held.append(position)
+            self._held.append(mark)
             return
         if self._flush is not None:
             self._flush()
+        self._done = mark.number
         if self._arriving is not None:
-            self._arriving.commit(position)
+            self._arriving.commit(mark)
 
     def _leave(self) -> None:
         """Leave the source, unless positions wait to be stored there."""
@@ -180,7 +193,8 @@ class StreamJob:
 
     def write_to(self, output: str) -> int:
         """Write all rows to a stream, as they come, until the job has ended. The source's positions are stored only when the
-        stream has the rows that were made of what was read.
+        stream has the rows that were made of what was read; from Kafka to Kafka, with `transactional_id=`, both are stored
+        in one transaction (exactly once).
 
         Args:
             output: the stream's URL: `kafka://broker/topic`, `redis://host/stream`.
@@ -191,14 +205,53 @@ class StreamJob:
         Raises:
             ConfigError: the URL names no such stream, or the script writes no rows.
             SinkError: the stream does not take such rows.
-            WriteError: the stream has not taken all rows.
+            WriteError: the stream has not taken all rows, or a transaction was aborted.
             AkrunnerError: the job failed.
         """
         if not streams.is_stream(output):
             raise ConfigError("output: write_to() writes to kafka:// and redis://; iterate over the job to write elsewhere")
         if self.schema is None:
             raise ConfigError("output: the script writes no rows (output_schema= says which it writes)")
-        return self._written(streams.system_of(output).output(output, self.schema))
+        source = self._arriving.source if self._arriving is not None else None
+        sink = streams.system_of(output).output(output, self.schema, source)
+        if self._arriving is not None and isinstance(sink, TransactionSink):
+            return self._committed(sink, self._arriving)
+        return self._written(sink)
+
+    def _committed(self, sink: TransactionSink, arriving: Arriving) -> int:
+        """Write all rows in transactions. The transaction that stores the position of a mark has the rows that were made of rows
+        before that mark, and no others: a task that is ahead of another one has its rows in the next transaction."""
+        sink.join(arriving.settle)
+        ahead: list[_Rows] = []
+        try:
+            while (item := self._item()) is not None:
+                if isinstance(item, Mark):
+                    sink.commit(item.position)
+                    arriving.stored(item)
+                    self._done = item.number
+                    rows, ahead = ahead, []
+                else:
+                    rows = [item]
+                for one in rows:
+                    if one.behind <= self._done:
+                        sink.write_rows(one.batch)
+                    else:
+                        ahead.append(one)
+            self._end()
+            lost = sink.uncommitted + sum(one.batch.num_rows for one in ahead)
+            if arriving.whole:
+                # what scripts write after the last row
+                sink.commit(None)
+            elif lost:
+                warnings.warn(
+                    f"output: {lost:,} rows were thrown away, as not all rows of {arriving.name} that were read were answered: "
+                    "these come again next time",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
+        finally:
+            sink.close()
+        return sink.rows
 
     def _written(self, sink: StreamSink) -> int:
         self._flush = sink.flush
@@ -218,8 +271,8 @@ class StreamJob:
     def release(self) -> None:
         """Store the positions that were held, after the iteration has ended."""
         held, self._held = self._held or [], None
-        for position in held:
-            self._taken_over(position)
+        for mark in held:
+            self._taken_over(mark)
         self._leave()
 
     def close(self) -> None:

@@ -45,7 +45,9 @@ pytest_plugins = [
     "tests.servers.oss",
     "tests.servers.postgres",
     "tests.servers.redis",
+    "tests.servers.registry",
     "tests.servers.s3",
+    "tests.servers.transactions",
     "tests.warmth",
 ]
 

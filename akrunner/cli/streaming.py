@@ -6,7 +6,7 @@
     --output FILE                  the file is there when the stream has ended well, and only then
     --output FILE --output-live    the file is written in place, each batch at once, so that others can read along; if the job
                                    fails, the file stays as it is
-    --output kafka://...           rows are added as they come (also redis://)
+    --output kafka://...           rows are added as they come (also redis://); with ?transactional_id=NAME, exactly once
 
 Of an input that is remembered (kafka://, redis://, files://), rows count as read once what was made of them is written.
 """
@@ -77,7 +77,7 @@ def _check(inputs: list[str], output: Output, options: dict[str, Any]) -> None:
             raise akrunner.ConfigError("--output-live needs --output: the file to write in place")
         return
     if is_stream(output.path):
-        _check_to_stream(output, options)
+        _check_to_stream(output, options, inputs[0])
         return
     if output.live:
         _check_live(output.path, output.overwrite)
@@ -99,11 +99,11 @@ def _check_stream(source: str, output: Output, options: dict[str, Any]) -> None:
             raise akrunner.ConfigError("--output-live needs --output: the file to write in place")
         return
     if is_stream(output.path):
-        _check_to_stream(output, options)
         if output.path.partition("?")[0] == source.partition("?")[0]:
             raise akrunner.SinkError(
                 f"output: {redacted(output.path)} is the input: the job would read what it writes, for ever"
             )
+        _check_to_stream(output, options, source)
     elif output.live:
         _check_live(output.path, output.overwrite)
     elif "idle=" not in source:
@@ -115,13 +115,13 @@ def _check_stream(source: str, output: Output, options: dict[str, Any]) -> None:
         check_stream_output(output.path, output.overwrite, options.get("output_schema"))
 
 
-def _check_to_stream(output: Output, options: dict[str, Any]) -> None:
+def _check_to_stream(output: Output, options: dict[str, Any], source: str) -> None:
     """Check that rows can go to a stream. Raises: ConfigError: they cannot."""
     assert output.path is not None
     if output.live or output.overwrite:
         flag = "--output-live" if output.live else "--overwrite"
         raise akrunner.ConfigError(f"{flag} is for a file; rows are added to {redacted(output.path)} as they come")
-    check_stream_url(output.path, options.get("output_schema"))
+    check_stream_url(output.path, options.get("output_schema"), source)
 
 
 def _check_live(path: str, overwrite: bool) -> None:

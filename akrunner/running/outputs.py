@@ -35,15 +35,15 @@ def check_stream_output(output: str, overwrite: bool, schema: SchemaLike | None)
     check_output(output, None, overwrite, known.arrow if known is not None else pa.schema([]))
 
 
-def check_stream_url(output: str, schema: SchemaLike | None) -> None:
+def check_stream_url(output: str, schema: SchemaLike | None, source: str) -> None:
     """Check that rows can be written to a stream by its URL (`kafka://`), as far as that is known before the job starts.
 
-    Args: schema: the schema of the rows, None if it is not known yet.
+    Args: schema: the schema of the rows, None if it is not known yet; source: what the job reads, as `source` of `stream`.
     Raises: SinkError: the rows cannot be written there; SchemaError: the schema is wrong.
     """
     known = schema_of(schema, "output_schema")
     with ours(SinkError, f"output: cannot write {redacted(output.partition('?')[0])}"):
-        streams.system_of(output).check_output(output, known.arrow if known is not None else None)
+        streams.system_of(output).check_output(output, known.arrow if known is not None else None, source)
 
 
 def check_lines(form: str, schema: SchemaLike | None) -> None:

@@ -427,8 +427,11 @@ class Pairing:
         self._arriving = arriving
         self._tasks = {task: i for i, task in enumerate(job.cluster.with_rows)}
         self._waiting: list[deque[tuple[int, int, pa.RecordBatch]]] = [deque() for _ in self._tasks]
-        self._done: dict[int, pa.RecordBatch] = {}
+        self._done: dict[int, tuple[TaskSpec, pa.RecordBatch]] = {}
         self._next = 0
+        #: the last chunk that each task has answered, and the marks that wait until the results before them are written
+        self._last = dict.fromkeys(self._tasks, -1)
+        self._marks: list[tuple[int, TaskSpec, int]] = []
         self.bad = bad_rows_of(source)
 
     @property
@@ -474,17 +477,27 @@ class Pairing:
             yield from rechunk([batch], rows, _CHUNK_BYTES)
 
     def answered(self, task: TaskSpec, number: int) -> None:
-        """Pass on that a worker has answered all chunks before a mark (`MarkedSink`).
-
-        Once all workers have, all results before the mark were written, as no chunk before it is waited for.
-        """
+        """Pass on that a worker has answered all chunks before a mark, once their results are written (`MarkedSink`)."""
         if isinstance(self._sink, MarkedSink):
-            self._sink.answered(task, number)
+            self._marks.append((self._last[task], task, number))
+            self._pass_marks()
+
+    def _pass_marks(self) -> None:
+        waiting, self._marks = self._marks, []
+        for behind, task, number in waiting:
+            if behind < self._next and isinstance(self._sink, MarkedSink):
+                self._sink.answered(task, number)
+            else:
+                self._marks.append((behind, task, number))
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         """Take a worker's answer (`RowSink`), and write the results that are next in order."""
         turn, _, chunk = self._waiting[self._tasks[task]].popleft()
-        self._done[turn] = self._plan.joined(chunk, batch)
+        self._done[turn] = task, self._plan.joined(chunk, batch)
+        self._last[task] = turn
         while self._next in self._done:
-            self._sink.write(_FIRST, self._done.pop(self._next))
+            task, batch = self._done.pop(self._next)
+            # a sink of marks asks which task it was; to the others the rows are those of one table, in its order
+            self._sink.write(task if isinstance(self._sink, MarkedSink) else _FIRST, batch)
             self._next += 1
+            self._pass_marks()

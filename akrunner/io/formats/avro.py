@@ -83,11 +83,11 @@ class Avro(Format):
     def open(self, table: Reading, path: str, like: pa.Schema | None) -> Opened:
         stream = table.files.filesystem.open(path, "rb")
         with closed_on_failure(stream.close):
-            reader = _fastavro("source").reader(stream)
+            reader = library("source").reader(stream)
             needs, install = _CODECS.get(reader.codec, ("", ""))
             if needs:
                 _imported(needs, f"source: {path} is compressed with {reader.codec}, which needs the package", install)
-            schema = _schema(reader.writer_schema, path, table.only)
+            schema = columns_of(reader.writer_schema, path, table.only)
             _check_end(stream, reader._header["sync"], path)
             bare = _without_logical(stream, reader)
         within = table.within(schema)
@@ -98,7 +98,7 @@ class Avro(Format):
         return _avro_type(data_type, "x") is not None
 
     def check(self, schema: pa.Schema) -> None:
-        _fastavro("output", SinkError)
+        library("output", SinkError)
         odd = next((name for name in schema.names if not _NAME.fullmatch(name)), None)
         if odd is not None:
             raise SinkError(
@@ -111,7 +111,7 @@ class Avro(Format):
         return _AvroWriter(stream, schema)
 
 
-def _fastavro(parameter: str, kind: type[ConfigError] = SourceError) -> Any:
+def library(parameter: str, kind: type[ConfigError] = SourceError) -> Any:
     return _imported("fastavro", f"{parameter}: Avro files are read and written by", _EXTRA, kind)
 
 
@@ -175,27 +175,27 @@ def _without_logical(stream: IO[bytes], reader: Any) -> Any:
         stream: the file, at its first block.
         reader: what has read its header.
     """
-    fastavro = _fastavro("source")
+    fastavro = library("source")
     head = io.BytesIO()
-    fastavro.writer(head, _bare(reader.writer_schema), [], codec=reader.codec, sync_marker=reader._header["sync"])
+    fastavro.writer(head, bare(reader.writer_schema), [], codec=reader.codec, sync_marker=reader._header["sync"])
     return fastavro.reader(_Rewritten(head.getvalue(), stream))
 
 
-def _bare(told: Any) -> Any:
+def bare(told: Any) -> Any:
     """Return a type of Avro without its logical types, but for decimals, whose bytes Arrow does not read."""
     if isinstance(told, list):
-        return list(map(_bare, told))
+        return list(map(bare, told))
     if not isinstance(told, dict):
         return told
     kept = {key: value for key, value in told.items() if key != "logicalType" or value == "decimal"}
     for key in {"type", "items", "values"} & set(kept):
-        kept[key] = _bare(kept[key])
+        kept[key] = bare(kept[key])
     if "fields" in kept:
-        kept["fields"] = [{**field, "type": _bare(field["type"])} for field in kept["fields"]]
+        kept["fields"] = [{**field, "type": bare(field["type"])} for field in kept["fields"]]
     return kept
 
 
-def _schema(told: Any, path: str, only: list[str] | None) -> pa.Schema:
+def columns_of(told: Any, path: str, only: list[str] | None) -> pa.Schema:
     """Return the columns of a file. One that is not drawn, and that no column can hold, has the type null.
 
     Args:
@@ -321,7 +321,7 @@ def _has_times(kind: pa.DataType) -> bool:
     return _has_times(kind.value_type) if is_list(kind) else family_of(kind) in TIMES
 
 
-def _plain(column: pa.Array) -> pa.Array:
+def plain(column: pa.Array) -> pa.Array:
     """Return a column whose times are the integers that Avro stores, and whose integers fit.
 
     Raises:
@@ -334,7 +334,7 @@ def _plain(column: pa.Array) -> pa.Array:
     if is_list(column.type):
         listed = column.cast(pa.large_list(column.type.value_type))
         missing = listed.is_null()
-        return pa.LargeListArray.from_arrays(_offsets(listed, missing), _plain(listed.flatten()))
+        return pa.LargeListArray.from_arrays(_offsets(listed, missing), plain(listed.flatten()))
     unit = getattr(column.type, "unit", None)
     if unit == "s":
         zone = getattr(column.type, "tz", None)
@@ -355,25 +355,36 @@ def _offsets(listed: pa.Array, missing: pa.Array) -> pa.Array:
     return pc.if_else(pa.concat_arrays([missing, pa.array([False])]), None, starts)
 
 
+def record_of(schema: pa.Schema) -> dict[str, Any]:
+    """Return Avro's schema for rows whose columns Avro holds (`Avro.check`)."""
+    fields: list[dict[str, Any]] = []
+    for field in schema:
+        told = _avro_type(field.type, field.name)
+        # with a default, who reads by a schema that has one column more can read these rows, too
+        optional = {"type": ["null", told], "default": None}
+        fields.append({"name": field.name, **(optional if field.nullable else {"type": told})})
+    return {"type": "record", "name": "row", "fields": fields}
+
+
+def records_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Yield each row as fastavro writes it. The rows pass through loops of C.
+
+    Raises:
+        pa.ArrowInvalid: a value does not fit.
+    """
+    columns = [plain(column).to_pylist() for column in batch.columns]
+    return map(dict, map(zip, itertools.repeat(batch.schema.names), zip(*columns)))
+
+
 class _AvroWriter:
     def __init__(self, stream: IO[bytes], schema: pa.Schema) -> None:
-        fields = []
-        for field in schema:
-            told = _avro_type(field.type, field.name)
-            fields.append({"name": field.name, "type": ["null", told] if field.nullable else told})
-        record = {"type": "record", "name": "row", "fields": fields}
         # deflate is the codec that each reader has besides none
-        self._writer = importlib.import_module("fastavro.write").Writer(stream, record, codec="deflate")
+        self._writer = importlib.import_module("fastavro.write").Writer(stream, record_of(schema), codec="deflate")
         self._write: Callable[[Any], None] = self._writer.write
 
     def write(self, batch: pa.RecordBatch) -> None:
-        names = batch.schema.names
         for first in range(0, batch.num_rows, _ROWS):
-            part = batch.slice(first, _ROWS)
-            columns = [_plain(column).to_pylist() for column in part.columns]
-            # the rows pass through loops of C
-            rows = map(dict, map(zip, itertools.repeat(names), zip(*columns)))
-            collections.deque(map(self._write, rows), maxlen=0)
+            collections.deque(map(self._write, records_of(batch.slice(first, _ROWS))), maxlen=0)
 
     def close(self) -> None:
         self._writer.flush()

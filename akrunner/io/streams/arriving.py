@@ -8,6 +8,8 @@
     consumer    has written, and flushed, all of that -> commit(position)
 
 A crash in between loses nothing: the rows behind the last stored position come again.
+
+In a transaction (`TransactionSink`) the consumer commits what was written and the position together, and says `stored` afterwards.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +33,21 @@ _MARK_SECONDS = 1.0
 _TAKE_SECONDS = 0.25
 #: seconds between two tries to reach a server
 _AGAIN_SECONDS = 0.5
+#: seconds that a source may still wait for a position to be stored after the stream was stopped
+_SETTLE_SECONDS = 1.5
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place behind rows that were sent to the tasks.
+
+    Attributes:
+        number: the mark's number, from 1 on.
+        position: the source's position there.
+    """
+
+    number: int
+    position: Any
 
 
 class Arriving:
@@ -48,8 +66,12 @@ class Arriving:
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._number = 0
-        #: the number of each mark, its position, and the tasks that have not answered it
-        self._marks: deque[tuple[int, Any, set[str]]] = deque()
+        #: each mark, and the tasks that have not answered it
+        self._marks: deque[tuple[Mark, set[str]]] = deque()
+        self._ended = False
+        #: the number of the last mark whose position is stored
+        self._stored = 0
+        self._storing = threading.Condition()
         self._tasks: frozenset[str] = frozenset()
         self._send: Callable[[int], None] | None = None
         self._closed = False
@@ -58,6 +80,17 @@ class Arriving:
     def name(self) -> str:
         """The stream's name."""
         return self._source.name
+
+    @property
+    def source(self) -> StreamSource:
+        """The stream."""
+        return self._source
+
+    @property
+    def whole(self) -> bool:
+        """Whether the rows have ended, and every task has answered all of them."""
+        with self._lock:
+            return self._ended and not self._marks
 
     def stop(self) -> None:
         """Let the rows end, as if the stream had ended; any thread may call it."""
@@ -98,6 +131,8 @@ class Arriving:
             if batch is None and self._idle is not None and now - came >= self._idle:
                 break
         self._mark()
+        with self._lock:
+            self._ended = True
 
     def _mark(self) -> None:
         position = self._source.position()
@@ -106,8 +141,22 @@ class Arriving:
         with self._lock:
             self._number += 1
             number = self._number
-            self._marks.append((number, position, set(self._tasks)))
+            self._marks.append((Mark(number, position), set(self._tasks)))
         self._send(number)
+
+    def settle(self) -> None:
+        """Mark the rows so far, and return once their position is stored.
+
+        The source calls this from within `take`, before it gives up rows that another reader will get. It returns without that
+        soon after the stream was stopped.
+        """
+        self._mark()
+        number, until = self._number, None
+        with self._storing:
+            while self._stored < number and (until is None or time.monotonic() < until):
+                self._storing.wait(_TAKE_SECONDS)
+                if until is None and self._stopped.is_set():
+                    until = time.monotonic() + _SETTLE_SECONDS
 
     def _reached(self, call: Callable[[], Any], at_end: float = 0.0) -> Any:
         """Return what a call returns, once the server can be reached; None if the stream was stopped meanwhile.
@@ -142,23 +191,29 @@ class Arriving:
 
     # -- the receiver and the consumer
 
-    def answered(self, task: str, number: int) -> list[Any]:
+    def answered(self, task: str, number: int) -> list[Mark]:
         """Note that a task has answered all rows before a mark.
 
         Returns:
-            the positions before which all rows are answered now, in order.
+            the marks before which all rows are answered now, in order.
         """
-        ready: list[Any] = []
+        ready: list[Mark] = []
         with self._lock:
-            for other, _, waiting in self._marks:
-                if other <= number:
+            for other, waiting in self._marks:
+                if other.number <= number:
                     waiting.discard(task)
-            while self._marks and not self._marks[0][2]:
-                ready.append(self._marks.popleft()[1])
+            while self._marks and not self._marks[0][1]:
+                ready.append(self._marks.popleft()[0])
         return ready
 
-    def commit(self, position: Any) -> None:
-        """Store a position: what was made of the rows before it is safe.
+    def stored(self, mark: Mark) -> None:
+        """Note that the position of a mark is stored."""
+        with self._storing:
+            self._stored = mark.number
+            self._storing.notify_all()
+
+    def commit(self, mark: Mark) -> None:
+        """Store the position of a mark: what was made of the rows before it is safe.
 
         Raises:
             ReadError: the server was away for too long.
@@ -166,10 +221,12 @@ class Arriving:
         """
 
         def stored() -> bool:
-            self._source.commit(position)
+            self._source.commit(mark.position)
             return True
 
-        if not self._reached(stored, START_SECONDS):
+        if self._reached(stored, START_SECONDS):
+            self.stored(mark)
+        else:
             warnings.warn(
                 f"source: {self.name}: what was read last could not be stored, and comes again next time",
                 RuntimeWarning,

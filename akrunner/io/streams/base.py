@@ -7,7 +7,7 @@ import os
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -115,6 +115,38 @@ class StreamSink(Protocol):
         ...
 
 
+@runtime_checkable
+class TransactionSink(StreamSink, Protocol):
+    """Takes rows for one stream in transactions. A transaction has rows and the position in the source behind the rows that they
+    were made of: readers see both or neither (exactly once).
+
+    Attributes:
+        rows: how many rows are in transactions that were committed.
+        uncommitted: how many rows the open transaction has.
+    """
+
+    uncommitted: int
+
+    def join(self, settle: Callable[[], None]) -> None:
+        """Begin to take rows.
+
+        Args:
+            settle: what the source calls before it gives up rows, so that a transaction stores their position before.
+        """
+        ...
+
+    def commit(self, position: Any) -> None:
+        """Commit the rows that were written since the last commit, together with a position.
+
+        Args:
+            position: behind the rows of the source that these rows were made of; None: no row was read since the last commit.
+        Raises:
+            WriteError: the transaction was aborted.
+            ReadError: another reader has taken over rows of the source that the transaction's rows were made of.
+        """
+        ...
+
+
 class StreamSystem(Protocol):
     """One kind of system that keeps streams.
 
@@ -137,20 +169,25 @@ class StreamSystem(Protocol):
         """
         ...
 
-    def check_output(self, url: str, schema: pa.Schema | None) -> None:
+    def check_output(self, url: str, schema: pa.Schema | None, source: str) -> None:
         """Check that rows can be written to a stream, as `output` does, and write nothing.
 
         Args:
             url: the URL.
             schema: the schema of the rows; None if it is not known yet.
+            source: what the job reads: the URL of a stream, a file, or `-`.
         Raises:
             SinkError: they cannot.
         """
         ...
 
-    def output(self, url: str, schema: pa.Schema) -> StreamSink:
+    def output(self, url: str, schema: pa.Schema, source: StreamSource | None) -> StreamSink:
         """Return a sink that writes rows to the stream.
 
+        Args:
+            url: the URL.
+            schema: the schema of the rows.
+            source: what the job reads; None: no stream of these systems.
         Raises:
             SinkError: the URL is wrong, the server does not answer within `START_SECONDS`, or such rows cannot be written.
         """
@@ -288,7 +325,7 @@ class Place:
         return found
 
 
-def with_meta(schema: Schema | None, meta: Mapping[str, pa.DataType], place: Place) -> tuple[pa.Schema, pa.Schema]:
+def with_meta(schema: pa.Schema | None, meta: Mapping[str, pa.DataType], place: Place) -> tuple[pa.Schema, pa.Schema]:
     """Return (the columns of the values, all columns) of a stream's rows.
 
     Columns of `meta` that the schema names have the schema's place and type; the others come last, in their own type.
@@ -301,7 +338,6 @@ def with_meta(schema: Schema | None, meta: Mapping[str, pa.DataType], place: Pla
             f'source: {place.name}: its values do not say their columns; give input_schema= (--input-schema "id bigint, x '
             'double")'
         )
-    named = schema.arrow
-    values = pa.schema([field for field in named if field.name not in meta])
-    more = [pa.field(name, kind) for name, kind in meta.items() if name not in named.names]
-    return values, pa.schema([*named, *more])
+    values = pa.schema([field for field in schema if field.name not in meta])
+    more = [pa.field(name, kind) for name, kind in meta.items() if name not in schema.names]
+    return values, pa.schema([*schema, *more])

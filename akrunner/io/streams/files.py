@@ -23,7 +23,7 @@ from akrunner.errors import AkrunnerError, SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.io.partitioner import rechunk
 from akrunner.io.streams.arriving import Arriving
-from akrunner.io.streams.base import TAKEN_ROWS, Away, OpenFile, Place, StreamSink
+from akrunner.io.streams.base import TAKEN_ROWS, Away, OpenFile, Place, StreamSink, StreamSource
 from akrunner.io.table import TableSource
 from akrunner.io.unfinished import is_passed_over
 from akrunner.schema import Schema
@@ -54,10 +54,10 @@ class _Files:
         arriving = Arriving(source, place.wait, place.seconds("idle", None))
         return TableSource(source.schema, arriving.batches, place.name, stop=arriving.stop, arriving=arriving)
 
-    def check_output(self, url: str, schema: pa.Schema | None) -> None:
+    def check_output(self, url: str, schema: pa.Schema | None, source: str) -> None:
         raise self._not_written(url)
 
-    def output(self, url: str, schema: pa.Schema) -> StreamSink:
+    def output(self, url: str, schema: pa.Schema, source: StreamSource | None) -> StreamSink:
         raise self._not_written(url)
 
     def _not_written(self, url: str) -> AkrunnerError:

@@ -3,15 +3,15 @@
 ::
 
     kafka://broker:9092,other:9092/topic?group=g      messages -> rows; a group's offsets are the positions
-    kafka://broker:9092/topic?key=id                  rows -> messages
+    kafka://broker:9092/topic?key=id                  rows -> messages (`kafka_output`)
 
 librdkafka reads and writes them, in threads of its own. Its settings, with passwords, are in the file that `config=` names.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from operator import methodcaller
@@ -19,18 +19,30 @@ from typing import Any
 
 import pyarrow as pa
 
-from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
+from akrunner.errors import ReadError, SinkError, SourceError
+from akrunner.foreign import redacted
 from akrunner.io.casts import asked
 from akrunner.io.streams.arriving import Arriving
-from akrunner.io.streams.base import START_SECONDS, TAKEN_ROWS, Away, OpenFile, Place, StreamSink, client, with_meta
-from akrunner.io.streams.values import JsonValues, check_json, columns_of_json
+from akrunner.io.streams.avro_values import AvroColumns
+from akrunner.io.streams.base import (
+    START_SECONDS,
+    TAKEN_ROWS,
+    Away,
+    OpenFile,
+    Place,
+    StreamSink,
+    StreamSource,
+    with_meta,
+)
+from akrunner.io.streams.kafka_client import VARIABLE, Client, brokers, kafka_place
+from akrunner.io.streams.kafka_output import Output, Transactions, check_columns
+from akrunner.io.streams.registry import check_options
+from akrunner.io.streams.values import Where, columns_of_json
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
-from akrunner.wire.near import nearest
 
-_VARIABLE = "KAFKA_CONFIG"
-_IN = ("group", "value", "with", "start", "idle", "wait", "config")
-_OUT = ("key", "value", "wait", "config")
+_IN = ("group", "value", "registry", "subject", "schema", "with", "start", "idle", "wait", "config")
+_OUT = ("key", "value", "registry", "subject", "schema", "transactional_id", "wait", "config")
 #: what a message has beside its value
 _META: dict[str, pa.DataType] = {
     "key": pa.binary(),
@@ -41,10 +53,11 @@ _META: dict[str, pa.DataType] = {
 _VALUE = pa.schema([("value", pa.binary())])
 #: a script may work for an hour on the rows that it has; a host that is dead is noticed earlier, by its heartbeats
 _LONGEST_POLL_MS = 3_600_000
-#: the most bytes that librdkafka fetches ahead, and the most bytes that are under way to the brokers
+#: the most bytes that librdkafka fetches ahead
 _AHEAD_KIB = 32 << 10
-_UNDER_WAY = 32 << 20
-_FIRST_WAIT = 0.25
+
+#: makes columns of messages' values: (values, says where a value is by its number) -> the columns
+ReadValues = Callable[[Sequence[bytes | None], Where], pa.RecordBatch]
 
 
 class _Kafka:
@@ -53,37 +66,57 @@ class _Kafka:
     has_files = False
 
     def open(self, url: str, schema: Schema | None, flush_seconds: float, open_file: OpenFile) -> TableSource:
-        place = _place(url, _IN, SourceError, "source")
+        place = kafka_place(url, _IN, SourceError, "source")
+        check_options(place)
         meta = place.chosen("with", _META)
-        raw = place.choice("value", ("json", "raw")) == "raw"
-        if raw:
-            schema = schema if schema is not None else Schema.from_arrow(_VALUE)
-            _check_raw(schema.arrow, meta, place)
-        _, columns = with_meta(schema, meta, place)
-        source = _Messages(place, columns, meta, raw, flush_seconds)
+        kind = place.choice("value", ("json", "raw", "avro"))
+        place.group()
+        given = schema.arrow if schema is not None else None
+        if kind == "raw":
+            given = given if given is not None else _VALUE
+            _check_raw(given, meta, place)
+        avro = AvroColumns(place) if kind == "avro" else None
+        if avro is not None and given is None:
+            given = avro.schema
+        values, columns = with_meta(given, meta, place)
+        read: ReadValues = _raw
+        if avro is not None:
+            read = functools.partial(avro.columns, values)
+        elif kind == "json":
+            read = functools.partial(_json, values)
+        source = Messages(place, columns, meta, read, flush_seconds)
         arriving = Arriving(source, place.wait, place.seconds("idle", None))
         source.check()
         return TableSource(columns, arriving.batches, place.name, stop=arriving.stop, arriving=arriving)
 
-    def check_output(self, url: str, schema: pa.Schema | None) -> None:
-        place = _place(url, _OUT, SinkError, "output")
-        place.settings(_VARIABLE)
+    def check_output(self, url: str, schema: pa.Schema | None, source: str) -> None:
+        place = _output_place(url)
+        place.settings(VARIABLE)
         if schema is not None:
-            _check_columns(place, schema)
+            check_columns(place, schema)
+        if "transactional_id" in place.url.options:
+            if source.partition("://")[0].lower() != "kafka":
+                raise _not_kafka(place, redacted(source.partition("?")[0]))
+            _check_together(Client(kafka_place(source, _IN, SourceError, "source")), Client(place))
 
-    def output(self, url: str, schema: pa.Schema) -> StreamSink:
-        return _Output(_place(url, _OUT, SinkError, "output"), schema)
+    def output(self, url: str, schema: pa.Schema, source: StreamSource | None) -> StreamSink:
+        place = _output_place(url)
+        if "transactional_id" not in place.url.options:
+            return Output(place, schema)
+        if not isinstance(source, Messages):
+            raise _not_kafka(place, source.name if source is not None else "no stream")
+        _check_together(source, Client(place))
+        return Transactions(place, schema, source)
 
 
 SYSTEM = _Kafka()
 
 
-def _place(url: str, options: Sequence[str], kind: type[AkrunnerError], parameter: str) -> Place:
-    place = Place.of(url, options, kind, parameter)
-    if "@" in place.hosts:
-        raise place.wrong(f"passwords do not go into the URL: write them to a file of settings, config=FILE or {_VARIABLE}")
-    if not place.hosts or not place.path or "/" in place.path:
-        raise place.wrong("write kafka://broker[:port][,broker[:port]]/topic")
+def _output_place(url: str) -> Place:
+    place = kafka_place(url, _OUT, SinkError, "output")
+    check_options(place)
+    if place.url.options.get("transactional_id") == "":
+        raise place.wrong("transactional_id= is empty: give a name that no job has that runs at the same time")
     return place
 
 
@@ -93,85 +126,58 @@ def _check_raw(values: pa.Schema, meta: Mapping[str, pa.DataType], place: Place)
         raise place.wrong(f"with value=raw there are the columns value, and those of with=; input_schema= has {odd[0]!r}")
 
 
-class _Client:
-    """What a consumer and a producer have in common: settings, and whether the brokers are there."""
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self.name = place.name
-        self._kafka = client("confluent_kafka", "kafka")
-        hosts = [host if _has_port(host) else f"{host}:9092" for host in place.hosts.split(",")]
-        self._settings: dict[str, Any] = {"bootstrap.servers": ",".join(hosts), **place.settings(_VARIABLE)}
-        # librdkafka would print every try to reach a broker on stderr
-        self._settings["log_level"] = 2
-        self._settings["error_cb"] = self._note
-        self._down: str | None = None
-        self._fatal: str | None = None
-
-    def _note(self, error: Any) -> None:
-        kinds = self._kafka.KafkaError
-        if error.code() in (kinds._AUTHENTICATION, kinds._SSL) or error.fatal():
-            self._fatal = self.hidden(error.str())
-        elif error.code() == kinds._ALL_BROKERS_DOWN:
-            self._down = self.hidden(error.str())
-
-    def hidden(self, text: str) -> str:
-        """Return a text of librdkafka's without the values of secret settings."""
-        for name, value in self._settings.items():
-            if (
-                isinstance(value, str)
-                and len(value) > 3
-                and any(word in name for word in ("password", "secret", ".pem", "jaas"))
-            ):
-                text = text.replace(value, "***")
-        return text
-
-    def made(self, kind: str, more: Mapping[str, Any]) -> Any:
-        """Return a client of librdkafka. Raises: AkrunnerError: a setting is wrong."""
-        try:
-            return getattr(self._kafka, kind)({**self._settings, **more})
-        except self._kafka.KafkaException as e:
-            raise self._place.wrong(f"its settings: {self.hidden(e.args[0].str())}") from None
-
-    def check_topic(self, kafka: Any, must_be: bool) -> None:
-        """Check that the brokers answer, and know the topic. Raises: AkrunnerError: they do not."""
-        try:
-            found = kafka.list_topics(self._place.path, timeout=START_SECONDS).topics[self._place.path]
-        except self._kafka.KafkaException as e:
-            if self._fatal is not None:
-                raise self._place.wrong(
-                    f"the broker refused the login: {self._fatal}; config= names the file of settings"
-                ) from None
-            raise self._place.wrong(
-                f"no broker has answered within {START_SECONDS:g} s at {self._settings['bootstrap.servers']} "
-                f"({self.hidden(e.args[0].str())}); is it the right address, and does it need settings (config=FILE)?"
-            ) from None
-        error = found.error
-        if error is None or (error.code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART and not must_be):
-            return
-        if error.code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
-            others = [name for name in kafka.list_topics(timeout=START_SECONDS).topics if not name.startswith("__")]
-            raise self._place.wrong(f"there is no topic {self._place.path!r}{nearest(self._place.path, others)}")
-        if error.code() != self._kafka.KafkaError.LEADER_NOT_AVAILABLE:
-            raise self._place.wrong(self.hidden(error.str()))
+def _raw(values: Sequence[bytes | None], where: Where) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(values, pa.binary())], _VALUE)
 
 
-def _has_port(host: str) -> bool:
-    return host.rpartition(":")[2].isdecimal() and not host.endswith("]")
+def _json(schema: pa.Schema, values: Sequence[bytes | None], where: Where) -> pa.RecordBatch:
+    return columns_of_json(values, schema, where)
 
 
-class _Messages(_Client):
+def _not_kafka(place: Place, source: str) -> Exception:
+    return place.wrong(
+        f"transactional_id= commits rows and the offsets of the input in one transaction of Kafka, and the input is {source}: "
+        "read from kafka://, or leave it out, and each row comes at least once"
+    )
+
+
+def _check_together(source: Client, output: Client) -> None:
+    """Check that an input and an output can be in one transaction. Raises: SinkError: they cannot."""
+    place = output.place
+    if source.settings.get("isolation.level") == "read_uncommitted":
+        raise place.wrong(
+            "transactional_id= needs an input that is read with isolation.level=read_committed, and the settings of "
+            f"{source.name} say read_uncommitted"
+        )
+    if brokers(source.place) == brokers(place):
+        return
+    one, other = _cluster(source), _cluster(output)
+    if one is None or one != other:
+        raise place.wrong(
+            f"transactional_id= needs the input in the same cluster, as a transaction is in one: {source.name} is in "
+            f"{one or 'a cluster without a name'}, this topic in {other or 'a cluster without a name'}"
+        )
+
+
+def _cluster(client: Client) -> str | None:
+    """Return the name that the brokers give their cluster. Raises: AkrunnerError: none answers."""
+    asking = client.made("Producer", {})
+    client.check_topic(asking, False)
+    found: str | None = asking.list_topics(client.place.path, timeout=START_SECONDS).cluster_id
+    return found
+
+
+class Messages(Client):
     """The messages of a topic as a `StreamSource`."""
 
     def __init__(
-        self, place: Place, columns: pa.Schema, meta: Mapping[str, pa.DataType], raw: bool, flush_seconds: float
+        self, place: Place, columns: pa.Schema, meta: Mapping[str, pa.DataType], read: ReadValues, flush_seconds: float
     ) -> None:
         super().__init__(place)
         self.schema = columns
         self._meta = meta
-        self._raw = raw
+        self._read = read
         self._flush = flush_seconds
-        self._values = pa.schema([field for field in columns if field.name not in meta])
         self._group = place.group()
         self._start = place.choice("start", ("earliest", "latest"))
         self._consumer: Any = None
@@ -181,7 +187,15 @@ class _Messages(_Client):
         self._given = 0
         #: partition -> (that number, the offset of the next message), since the last `position`
         self._next: dict[int, tuple[int, int]] = {}
-        self._probe = 0.0
+        #: messages that were taken and are no rows yet, as a schema registry was away
+        self._waiting: list[Any] = []
+        #: what is called before partitions are given up; None: rows may come twice
+        self.settle: Callable[[], None] | None = None
+        #: this consumer's membership in its group
+        self._member: Any = None
+        #: partition -> the offset of the next message, where it is not stored; whether such a partition was lost
+        self._open: dict[int, int] = {}
+        self._lost = False
 
     def check(self) -> None:
         """Check that the topic can be read. Raises: SourceError: it cannot."""
@@ -198,7 +212,7 @@ class _Messages(_Client):
                 "auto.offset.reset": self._start,
                 "max.poll.interval.ms": _LONGEST_POLL_MS,
                 "queued.max.messages.kbytes": _AHEAD_KIB,
-                **{name: value for name, value in self._settings.items() if name != "error_cb"},
+                **{name: value for name, value in self.settings.items() if name != "error_cb"},
                 "group.id": self._group,
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
@@ -211,7 +225,7 @@ class _Messages(_Client):
 
     def connect(self) -> None:
         self._consumer = self._made()
-        self._consumer.subscribe([self._place.path], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
+        self._consumer.subscribe([self.place.path], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone)
 
     def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
         with self._lock:
@@ -219,43 +233,62 @@ class _Messages(_Client):
             self._has.update({one.partition: self._given for one in partitions})
 
     def _revoked(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        if self.settle is not None:
+            # the group waits until this returns
+            self.settle()
+        self._gone(consumer, partitions)
+
+    def _gone(self, consumer: Any, partitions: Sequence[Any]) -> None:
         with self._lock:
             for one in partitions:
                 self._has.pop(one.partition, None)
                 self._next.pop(one.partition, None)
+                self._lost |= self._open.pop(one.partition, None) is not None
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
         self._check_there()
-        found = self._consumer.consume(1, seconds)
-        if found:
-            self._down = None
-            found += self._consumer.consume(TAKEN_ROWS - 1, self._flush)
+        # asked for here, as confluent_kafka holds Python's lock meanwhile: beside `consume` in another thread it never returns
+        self._member = self._consumer.consumer_group_metadata()
+        found = self._waiting
+        if not found:
+            found = self._consumer.consume(1, seconds)
+            if found:
+                self.down = None
+                found += self._consumer.consume(TAKEN_ROWS - 1, self._flush)
         errors = [error for error in map(methodcaller("error"), found) if error is not None]
         if errors:
             self._check_error(errors[0])
             found = [one for one in found if one.error() is None]
-        return self._rows(found) if found else None
+        with self._lock:
+            here = set(self._has)
+        if not here.issuperset(map(methodcaller("partition"), found)):
+            # another consumer gets them, too
+            found = [one for one in found if one.partition() in here]
+        self._waiting = found
+        batch = self._rows(found) if found else None
+        self._waiting = []
+        return batch
 
     def _check_there(self) -> None:
         """Raise Away if the brokers are away, and what librdkafka itself takes for the end."""
-        if self._fatal is not None:
-            raise SourceError(f"source: {self.name}: {self._fatal}")
-        if self._down is None:
+        if self.fatal is not None:
+            raise SourceError(f"source: {self.name}: {self.fatal}")
+        if self.down is None:
             return
         try:
             # nothing else says that a broker is back while no message comes
-            self._consumer.list_topics(self._place.path, timeout=1)
-        except self._kafka.KafkaException:
+            self._consumer.list_topics(self.place.path, timeout=1)
+        except self.kafka.KafkaException:
             # the callbacks of a rebalance come here, too; messages, which wait for the next call, do not
-            raise Away(f"{self.name} is away ({self._down})") from None
-        self._down = None
+            raise Away(f"{self.name} is away ({self.down})") from None
+        self.down = None
 
     def _check_error(self, error: Any) -> None:
-        kinds = self._kafka.KafkaError
+        kinds = self.kafka.KafkaError
         if error.code() == kinds.UNKNOWN_TOPIC_OR_PART:
             raise SourceError(f"source: {self.name}: the topic is gone")
         if error.code() in (kinds._ALL_BROKERS_DOWN, kinds._TRANSPORT):
-            self._down = self.hidden(error.str())
+            self.down = self.hidden(error.str())
         elif not error.retriable() and error.code() != kinds._PARTITION_EOF:
             raise SourceError(f"source: {self.name}: {self.hidden(error.str())}")
 
@@ -267,11 +300,8 @@ class _Messages(_Client):
         def where(row: int) -> str:
             return f"the message at offset {offsets[row]} of partition {partitions[row]} of {self.name}"
 
-        if self._raw:
-            columns: dict[str, pa.Array] = {"value": pa.array(values, pa.binary())}
-        else:
-            read = columns_of_json(values, self._values, where)
-            columns = dict(zip(read.schema.names, read.columns))
+        read = self._read(values, where)
+        columns: dict[str, pa.Array] = dict(zip(read.schema.names, read.columns))
         draw: dict[str, Callable[[], pa.Array]] = {
             "key": lambda: pa.array(list(map(methodcaller("key"), found)), pa.binary()),
             "timestamp": lambda: pa.array(
@@ -287,6 +317,7 @@ class _Messages(_Client):
             # the last message of each partition wins
             last = dict(zip(partitions, offsets))
             self._next |= {one: (self._has[one], offset + 1) for one, offset in last.items() if one in self._has}
+            self._open |= {one: offset + 1 for one, offset in last.items()}
         return batch
 
     def position(self) -> Any:
@@ -294,25 +325,46 @@ class _Messages(_Client):
             position, self._next = self._next, {}
         return position or None
 
+    def offsets(self, position: Any) -> tuple[list[Any], Any]:
+        """Return the offsets of a position, and this consumer's membership in its group (`GroupSource`)."""
+        with self._lock:
+            lost = self._lost or any(self._has.get(one) != given for one, (given, _) in position.items())
+        if lost:
+            raise ReadError(
+                f"source: {self.name}: another consumer of group {self._group!r} has taken over partitions, and makes their rows "
+                "anew; so the transaction of these rows was aborted, and who reads with isolation.level=read_committed sees none "
+                "of them. Start the job again"
+            )
+        made = [self.kafka.TopicPartition(self.place.path, one, offset) for one, (_, offset) in position.items()]
+        return made, self._member
+
+    def stored(self, position: Any) -> None:
+        """Note that a position is stored (`GroupSource`)."""
+        with self._lock:
+            for one, (_, offset) in position.items():
+                if self._open.get(one) == offset:
+                    del self._open[one]
+
     def commit(self, position: Any) -> None:
         with self._lock:
             # a partition that another consumer has got meanwhile has its own position there
             ours = {one: offset for one, (given, offset) in position.items() if self._has.get(one) == given}
         if not ours or self._consumer is None:
             return
-        topic = self._place.path
-        offsets = [self._kafka.TopicPartition(topic, one, offset) for one, offset in ours.items()]
+        topic = self.place.path
+        offsets = [self.kafka.TopicPartition(topic, one, offset) for one, offset in ours.items()]
         try:
             stored = self._consumer.commit(offsets=offsets, asynchronous=False)
-        except self._kafka.KafkaException as e:
+        except self.kafka.KafkaException as e:
             self._not_stored(e.args[0])
             return
         for one in stored:
             if one.error is not None:
                 self._not_stored(one.error)
+        self.stored(position)
 
     def _not_stored(self, error: Any) -> None:
-        kinds = self._kafka.KafkaError
+        kinds = self.kafka.KafkaError
         if error.code() in (kinds.ILLEGAL_GENERATION, kinds.UNKNOWN_MEMBER_ID, kinds.REBALANCE_IN_PROGRESS, kinds._NO_OFFSET):
             warnings.warn(
                 f"source: {self.name}: another consumer of group {self._group!r} has taken over partitions; some rows come "
@@ -335,110 +387,6 @@ class _Messages(_Client):
         )
 
     def close(self) -> None:
+        self.settle = None
         if self._consumer is not None:
             self._consumer.close()
-
-
-def _check_columns(place: Place, schema: pa.Schema) -> None:
-    """Check that rows can become messages. Raises: SinkError: they cannot."""
-    key = place.url.options.get("key")
-    if key is not None and key not in schema.names:
-        raise place.wrong(f"key={key}: the rows have no such column{nearest(key, schema.names)}")
-    if place.choice("value", ("json", "raw")) == "json":
-        check_json(schema)
-        return
-    if "value" not in schema.names:
-        raise place.wrong("with value=raw a column 'value' has the messages' bytes or text, and the rows have none")
-    others = [name for name in schema.names if name not in ("value", key)]
-    if others:
-        raise place.wrong(f"with value=raw a message has the column 'value', and key= as its key; {others[0]!r} would be lost")
-
-
-class _Output(_Client):
-    """A topic as a `StreamSink`."""
-
-    def __init__(self, place: Place, schema: pa.Schema) -> None:
-        super().__init__(place)
-        _check_columns(place, schema)
-        self.path = place.name
-        self.rows = 0
-        self._key = place.url.options.get("key")
-        self._json = JsonValues(schema) if place.choice("value", ("json", "raw")) == "json" else None
-        self._bytes = 0
-        self._failed: str | None = None
-        self._wait = place.wait
-        self._producer = self.made(
-            "Producer",
-            {
-                "linger.ms": 5,
-                "compression.type": "lz4",
-                **{name: value for name, value in self._settings.items() if name != "error_cb"},
-                # a try that is repeated neither doubles a message nor changes their order
-                "enable.idempotence": True,
-                "message.timeout.ms": int(self._wait * 1000),
-                # without a call of Python for every message that arrived
-                "delivery.report.only.error": True,
-            },
-        )
-        self.check_topic(self._producer, False)
-
-    def write_rows(self, batch: pa.RecordBatch) -> None:
-        values = self._json.of(batch) if self._json is not None else _octets(batch.column("value"))
-        if self._key is None:
-            messages: list[dict[str, Any]] = [{"value": value} for value in values]
-        else:
-            keys = _octets(batch.column(self._key))
-            messages = [{"key": key, "value": value} for key, value in zip(keys, values)]
-        for at in range(0, len(messages), TAKEN_ROWS):
-            self._send(messages[at : at + TAKEN_ROWS])
-        self.rows += batch.num_rows
-
-    def _send(self, messages: list[dict[str, Any]]) -> None:
-        self._bytes += sum(len(one["value"] or b"") for one in messages)
-        self._producer.produce_batch(self._place.path, messages, on_delivery=self._delivered)
-        refused = next((one["_error"] for one in messages if "_error" in one), None)
-        if refused is not None:
-            raise WriteError(f"output: {self.path} does not take a message: {self.hidden(refused.str())}")
-        self._producer.poll(0)
-        if self._bytes >= _UNDER_WAY:
-            self.flush()
-        self._check()
-
-    def _delivered(self, error: Any, message: Any) -> None:
-        if error is not None:
-            self._failed = self._failed or self.hidden(error.str())
-
-    def _check(self) -> None:
-        if self._failed is not None or self._fatal is not None:
-            raise WriteError(f"output: {self.path} has not taken all rows: {self._failed or self._fatal}")
-
-    def flush(self) -> None:
-        until, told = time.monotonic() + self._wait + START_SECONDS, False
-        while self._producer.flush(1.0):
-            self._check()
-            if self._down is not None and not told:
-                told = True
-                warnings.warn(
-                    f"output: {self.path} is away ({self._down}); it is waited for, {self._wait:g} s at most",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-            if time.monotonic() > until:
-                raise WriteError(f"output: {self.path} was away for {self._wait:g} s (?wait= says how long it is waited for)")
-        self._bytes, self._down = 0, None
-        self._check()
-
-    def close(self) -> None:
-        if self._json is not None:
-            self._json.close()
-        # what was not flushed is not waited for
-        self._producer.purge()
-        self._producer.flush(1.0)
-
-
-def _octets(column: pa.Array) -> list[bytes | None]:
-    """Return the bytes, or the text as UTF-8, of a column's values."""
-    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        return list(column.to_pylist())
-    found: list[bytes | None] = column.cast(pa.string()).cast(pa.binary()).to_pylist()
-    return found

@@ -22,7 +22,17 @@ import pyarrow as pa
 from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.io.casts import asked
 from akrunner.io.streams.arriving import Arriving
-from akrunner.io.streams.base import START_SECONDS, TAKEN_ROWS, Away, OpenFile, Place, StreamSink, client, with_meta
+from akrunner.io.streams.base import (
+    START_SECONDS,
+    TAKEN_ROWS,
+    Away,
+    OpenFile,
+    Place,
+    StreamSink,
+    StreamSource,
+    client,
+    with_meta,
+)
 from akrunner.io.streams.values import JsonValues, check_json, columns_of_json
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema, is_list
@@ -48,19 +58,19 @@ class _Redis:
     def open(self, url: str, schema: Schema | None, flush_seconds: float, open_file: OpenFile) -> TableSource:
         place = _place(url, _IN, SourceError, "source")
         meta = place.chosen("with", _META)
-        values, columns = with_meta(schema, meta, place)
+        values, columns = with_meta(None if schema is None else schema.arrow, meta, place)
         source = _Entries(place, columns, values, meta)
         arriving = Arriving(source, place.wait, place.seconds("idle", None))
         source.check()
         return TableSource(columns, arriving.batches, place.name, stop=arriving.stop, arriving=arriving)
 
-    def check_output(self, url: str, schema: pa.Schema | None) -> None:
+    def check_output(self, url: str, schema: pa.Schema | None, source: str) -> None:
         place = _place(url, _OUT, SinkError, "output")
         place.settings(_VARIABLE)
         if schema is not None:
             _check_columns(place, schema)
 
-    def output(self, url: str, schema: pa.Schema) -> StreamSink:
+    def output(self, url: str, schema: pa.Schema, source: StreamSource | None) -> StreamSink:
         return _Output(_place(url, _OUT, SinkError, "output"), schema)
 
 

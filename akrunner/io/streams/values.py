@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Sequence
-from typing import IO, cast
+from typing import IO, Any, TypeVar, cast
 
 import pyarrow as pa
 
@@ -15,11 +15,16 @@ from akrunner.io.casts import asked
 from akrunner.io.parse_json import JsonParser
 from akrunner.io.text import Piece, Pieces
 
+Error = TypeVar("Error", bound=Exception)
+
+#: says where a value is, by its number
+Where = Callable[[int], str]
+
 #: a character that no JSON text has as it is
 _BETWEEN = b"\x1e"
 
 
-def columns_of_json(values: Sequence[bytes | None], schema: pa.Schema, where: Callable[[int], str]) -> pa.RecordBatch:
+def columns_of_json(values: Sequence[bytes | None], schema: pa.Schema, where: Where) -> pa.RecordBatch:
     """Return one row for each JSON object.
 
     Args:
@@ -32,20 +37,34 @@ def columns_of_json(values: Sequence[bytes | None], schema: pa.Schema, where: Ca
     try:
         return _parsed(values, schema)
     except SourceError:
-        low, high = 0, len(values) - 1
-        while low < high:
-            middle = (low + high) // 2
-            try:
-                _parsed(values[low : middle + 1], schema)
-                low = middle + 1
-            except SourceError:
-                high = middle
+        row, odd = first_odd(len(values), lambda begin, end: _parsed(values[begin:end], schema), SourceError)
+        why = re.sub(r"^source: (cannot read its value as jsonl: line 1: |row 0, )?", "", str(odd))
+        raise SourceError(f"source: {where(row)} cannot be read as JSON: {why}") from None
+
+
+def first_odd(count: int, read: Callable[[int, int], Any], kind: type[Error]) -> tuple[int, Error]:
+    """Return the number of the first of some values that cannot be read, and its error.
+
+    Args:
+        count: how many values there are. They cannot be read together.
+        read: reads the values from one number up to another one.
+        kind: the class of its errors.
+    """
+    low, high = 0, count - 1
+    while low < high:
+        middle = (low + high) // 2
         try:
-            _parsed(values[low : low + 1], schema)
-        except SourceError as e:
-            why = re.sub(r"^source: (cannot read its value as jsonl: line 1: |row 0, )?", "", str(e))
-            raise SourceError(f"source: {where(low)} cannot be read as JSON: {why}") from None
-        raise
+            read(low, middle + 1)
+            low = middle + 1
+        except kind:
+            high = middle
+    try:
+        read(low, low + 1)
+        # it is none of them alone
+        read(0, count)
+    except kind as e:
+        return low, e
+    raise AssertionError("the values can be read, after all")
 
 
 def _parsed(values: Sequence[bytes | None], schema: pa.Schema) -> pa.RecordBatch:

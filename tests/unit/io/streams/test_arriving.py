@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from akrunner.errors import ReadError
 from akrunner.io.streams import arriving as module
-from akrunner.io.streams.arriving import Arriving
+from akrunner.io.streams.arriving import Arriving, Mark
 from akrunner.io.streams.base import Away
 
 SCHEMA = pa.schema({"id": pa.int64()})
@@ -80,7 +82,7 @@ def test_rows_are_marked_once_they_were_sent_and_none_come() -> None:
     one, sent = started(source)
     seen = [(batch.num_rows, list(sent)) for batch in one.batches()]
     assert seen == [(2, []), (3, []), (4, [1])] and sent == [1, 2]
-    assert one.answered("w", 1) == [5] and one.answered("w", 2) == [9] and one.answered("w", 2) == []
+    assert one.answered("w", 1) == [Mark(1, 5)] and one.answered("w", 2) == [Mark(2, 9)] and one.answered("w", 2) == []
 
 
 def test_rows_are_marked_while_they_come_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,8 +96,8 @@ def test_a_position_is_ready_when_every_task_has_answered() -> None:
     one, _ = started(source, tasks=("a", "b"))
     list(one.batches())
     assert one.answered("a", 2) == [], "b has answered nothing"
-    assert one.answered("b", 1) == [2]
-    assert one.answered("b", 2) == [5]
+    assert one.answered("b", 1) == [Mark(1, 2)] and not one.whole
+    assert one.answered("b", 2) == [Mark(2, 5)] and one.whole
 
 
 def test_a_stream_ends_when_it_is_idle_but_not_before_it_is_ready() -> None:
@@ -135,7 +137,7 @@ def test_a_position_is_stored_even_if_the_stream_was_stopped_and_the_server_is_a
     one.stop()
     source.away = 1
     with pytest.warns(RuntimeWarning) as told:
-        one.commit(7)
+        one.commit(Mark(1, 7))
     assert len(told) == 2 and source.stored == [7]
 
 
@@ -146,7 +148,7 @@ def test_a_position_that_cannot_be_stored_after_a_stop_is_told(monkeypatch: pyte
     one.stop()
     source.away = 100
     with pytest.warns(RuntimeWarning) as told:
-        one.commit(7)
+        one.commit(Mark(1, 7))
     assert "comes again next time" in str(told[-1].message) and source.stored == []
 
 
@@ -156,3 +158,29 @@ def test_it_is_closed_once() -> None:
     one.close()
     one.close()
     assert source.closed == 1 and one.name == "kafka://b/t"
+
+
+def test_a_source_gives_up_rows_once_their_position_is_stored() -> None:
+    source = Source(2)
+    one, sent = started(source)
+    batches = one.batches()
+    next(batches)
+    settled = threading.Thread(target=one.settle)
+    settled.start()
+    while not sent:
+        time.sleep(0.001)
+    assert settled.is_alive() and sent == [1]
+    one.stored(one.answered("w", 1)[0])
+    settled.join(60.0)
+    assert not settled.is_alive() and not one.whole
+    assert list(batches) == [] and one.whole
+
+
+def test_a_source_gives_up_rows_soon_after_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "_TAKE_SECONDS", 0.001)
+    one, sent = started(Source(2))
+    next(one.batches())
+    one.stop()
+    one.settle()
+    assert sent == [1]

@@ -68,7 +68,7 @@ def test_settings_are_lines_and_errors_show_no_value(tmp_path: Path, monkeypatch
 
 def test_columns_beside_the_values_stand_where_the_schema_has_them() -> None:
     schema = Schema.from_arrow(pa.schema({"key": pa.string(), "x": pa.float64()}))
-    values, every = with_meta(schema, {"key": pa.binary(), "offset": pa.int64()}, place("kafka://a/t"))
+    values, every = with_meta(schema.arrow, {"key": pa.binary(), "offset": pa.int64()}, place("kafka://a/t"))
     assert values == pa.schema({"x": pa.float64()})
     assert every == pa.schema({"key": pa.string(), "x": pa.float64(), "offset": pa.int64()})
     with pytest.raises(SourceError, match="input_schema="):

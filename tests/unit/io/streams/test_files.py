@@ -118,6 +118,6 @@ def test_a_wrong_url_is_told(url: str, words: str, tmp_path: Path) -> None:
 
 def test_it_is_not_written() -> None:
     with pytest.raises(SinkError, match="--output-live"):
-        files.SYSTEM.check_output("files:///x", None)
+        files.SYSTEM.check_output("files:///x", None, "-")
     with pytest.raises(SinkError, match="--output-live"):
-        files.SYSTEM.output("files:///x", Schema(()).arrow)
+        files.SYSTEM.output("files:///x", Schema(()).arrow, None)

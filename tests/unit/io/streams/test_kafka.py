@@ -2,125 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import types
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import SinkError, SourceError
+from akrunner.errors import ReadError, SourceError
 from akrunner.io.streams import kafka
 from akrunner.io.streams.base import Away
 from akrunner.schema import Schema
+from tests.unit.io.streams.conftest import Consumer, Error, Failed, Message, Partition
 
 SCHEMA = Schema.from_arrow(pa.schema({"id": pa.int64()}))
-
-
-class Error:
-    def __init__(self, code: int, retriable: bool = False) -> None:
-        self._code, self._retriable = code, retriable
-
-    def code(self) -> int:
-        return self._code
-
-    def str(self) -> str:
-        return "failed with pass-w0rd"
-
-    def retriable(self) -> bool:
-        return self._retriable
-
-    def fatal(self) -> bool:
-        return False
-
-
-class Failed(Exception):
-    pass
-
-
-class Message:
-    def __init__(self, value: bytes | None, partition: int = 0, offset: int = 0, key: bytes | None = None) -> None:
-        self._all = {"value": value, "partition": partition, "offset": offset, "key": key, "error": None, "timestamp": (1, 5)}
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda: self._all[name]
-
-
-class Partition:
-    def __init__(self, topic: str, partition: int, offset: int) -> None:
-        self.topic, self.partition, self.offset, self.error = topic, partition, offset, None
-
-
-class Consumer:
-    """Attributes: coming: what each call of `consume` returns; stored: what was committed; fails: the error of a commit."""
-
-    def __init__(self, settings: dict[str, Any]) -> None:
-        self.settings = settings
-        self.coming: list[list[Message]] = []
-        self.stored: list[dict[int, int]] = []
-        self.fails: Error | None = None
-
-    def list_topics(self, topic: str = "", timeout: float = 0) -> Any:
-        return types.SimpleNamespace(topics={topic: types.SimpleNamespace(error=None)})
-
-    def subscribe(self, topics: list[str], **calls: Any) -> None:
-        self.calls = calls
-
-    def consume(self, most: int, seconds: float) -> list[Message]:
-        return self.coming.pop(0) if self.coming else []
-
-    def commit(self, offsets: list[Partition], asynchronous: bool) -> list[Partition]:
-        if self.fails is not None:
-            raise Failed(self.fails)
-        self.stored.append({one.partition: one.offset for one in offsets})
-        return offsets
-
-    def close(self) -> None:
-        pass
-
-
-class Producer(Consumer):
-    def produce_batch(self, topic: str, messages: list[dict[str, Any]], on_delivery: Any) -> None:
-        self.sent = [*getattr(self, "sent", []), *messages]
-        self.on_delivery = on_delivery
-
-    def poll(self, seconds: float) -> None:
-        pass
-
-    def purge(self) -> None:
-        pass
-
-    def flush(self, seconds: float) -> int:
-        return 0
-
-
-@pytest.fixture(autouse=True)
-def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Returns: the consumers and producers that are made."""
-    found: list[Any] = []
-
-    def keeping(kind: type) -> Any:
-        def make(settings: dict[str, Any]) -> Any:
-            found.append(kind(settings))
-            return found[-1]
-
-        return make
-
-    names = (
-        "_AUTHENTICATION _SSL _ALL_BROKERS_DOWN UNKNOWN_TOPIC_OR_PART LEADER_NOT_AVAILABLE _TRANSPORT _TIMED_OUT _WAIT_COORD "
-        "COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS _NO_OFFSET "
-        "_PARTITION_EOF"
-    )
-    library = types.SimpleNamespace(
-        Consumer=keeping(Consumer),
-        Producer=keeping(Producer),
-        KafkaException=Failed,
-        TopicPartition=Partition,
-        KafkaError=types.SimpleNamespace(**{name: number for number, name in enumerate(names.split(), 1)}),
-    )
-    monkeypatch.setattr(kafka, "client", lambda name, extra: library)
-    monkeypatch.delenv("KAFKA_CONFIG", raising=False)
-    return found
 
 
 def source(made: list[Any], url: str = "kafka://a,b:1/t?group=g", schema: Schema | None = SCHEMA) -> tuple[Any, Consumer]:
@@ -151,7 +44,7 @@ def test_a_wrong_url_is_told_before_anything_is_asked(url: str, words: str, made
     assert made == [] and "pass-w0rd" not in str(caught.value)
 
 
-def test_json_needs_its_columns() -> None:
+def test_json_needs_its_columns(made: list[Any]) -> None:
     with pytest.raises(SourceError, match="give input_schema="):
         kafka.SYSTEM.open("kafka://b/t?group=g", None, 0.01, lambda path, columns: pytest.fail("no file is read"))
 
@@ -212,17 +105,17 @@ def test_offsets_that_are_not_stored(name: str, kind: Any, made: list[Any]) -> N
     messages, consumer = source(made)
     consumer.coming = [[Message(b'{"id": 1}')]]
     messages.take(0.1)
-    consumer.fails = Error(getattr(messages._kafka.KafkaError, name))
+    consumer.fails = Error(getattr(messages.kafka.KafkaError, name))
     with pytest.warns(kind) if kind is RuntimeWarning else pytest.raises(kind):
         messages.commit(messages.position())
 
 
 def test_brokers_that_are_down_are_away_until_one_answers(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     messages, consumer = source(made)
-    consumer.settings["error_cb"](Error(messages._kafka.KafkaError._ALL_BROKERS_DOWN))
+    consumer.settings["error_cb"](Error(messages.kafka.KafkaError._ALL_BROKERS_DOWN))
 
     def refuse(*_: Any, **__: Any) -> Any:
-        raise Failed(Error(messages._kafka.KafkaError._TRANSPORT))
+        raise Failed(Error(messages.kafka.KafkaError._TRANSPORT))
 
     with monkeypatch.context() as patch:
         patch.setattr(consumer, "list_topics", refuse)
@@ -240,33 +133,60 @@ def test_a_broker_that_does_not_answer_is_named_at_the_start(made: list[Any], mo
         source(made)
 
 
-def test_rows_become_messages(made: list[Any]) -> None:
-    schema = pa.schema({"id": pa.int64(), "p": pa.float64()})
-    sink = kafka.SYSTEM.output("kafka://b/t?key=id", schema)
-    sink.write_rows(pa.record_batch([pa.array([1, None], pa.int64()), pa.array([0.5, 1.5])], schema))
-    sink.flush()
-    assert [(one["key"], json.loads(one["value"])) for one in made[-1].sent] == [
-        (b"1", {"id": 1, "p": 0.5}),
-        (None, {"id": None, "p": 1.5}),
-    ]
-    made[-1].on_delivery(Error(1), None)
-    with pytest.raises(Exception, match="has not taken all rows"):
-        sink.flush()
-    sink.close()
-    assert sink.rows == 2 and made[-1].settings["enable.idempotence"] is True
+def test_rows_of_a_partition_that_another_consumer_has_are_its_own(made: list[Any]) -> None:
+    messages, consumer = source(made)
+    consumer.calls["on_revoke"](consumer, [Partition("t", 1, -1)])
+    consumer.coming = [[Message(b'{"id": 1}', 1, 3)], [], [Message(b'{"id": 2}', 0, 7)], [Message(b'{"id": 3}', 1, 4)]]
+    assert messages.take(0.1) is None and messages.take(0.1).to_pylist() == [{"id": 2}]
 
 
-@pytest.mark.parametrize(
-    ("query", "schema", "words"),
-    [
-        ("key=idd", {"id": pa.int64()}, "did you mean 'id'"),
-        ("value=raw", {"id": pa.int64()}, "a column 'value'"),
-        ("value=raw", {"value": pa.binary(), "id": pa.int64()}, "'id' would be lost"),
-        ("", {"b": pa.binary()}, "cannot hold column 'b'"),
-        ("group=g", {"id": pa.int64()}, "no option 'group'"),
-    ],
-)
-def test_rows_that_cannot_become_messages_are_refused(query: str, schema: dict[str, Any], words: str, made: list[Any]) -> None:
-    with pytest.raises(SinkError, match=words):
-        kafka.SYSTEM.check_output(f"kafka://b/t?{query}", pa.schema(schema))
-    assert made == []
+def test_a_transaction_has_the_offsets_and_the_membership(made: list[Any]) -> None:
+    messages, consumer = source(made)
+    consumer.coming = [[Message(b'{"id": 1}', 0, 7), Message(b'{"id": 1}', 1, 3)]]
+    messages.take(0.1)
+    position = messages.position()
+    offsets, member = messages.offsets(position)
+    assert {one.partition: one.offset for one in offsets} == {0: 8, 1: 4} and member == "member"
+    messages.stored(position)
+    consumer.calls["on_revoke"](consumer, [Partition("t", 1, -1)])
+    consumer.coming = [[Message(b'{"id": 1}', 0, 8)]]
+    messages.take(0.1)
+    assert messages.offsets(messages.position())[0][0].offset == 9, "what was given up was stored"
+
+
+def test_partitions_are_given_up_when_their_rows_are_settled(made: list[Any]) -> None:
+    messages, consumer = source(made)
+    consumer.coming = [[Message(b'{"id": 1}', 1, 3)]]
+    messages.take(0.1)
+    messages.settle = lambda: messages.stored(messages.position())
+    consumer.calls["on_revoke"](consumer, [Partition("t", 1, -1)])
+    assert messages.offsets({}) == ([], "member")
+
+
+@pytest.mark.parametrize("call", ["on_revoke", "on_lost"])
+def test_a_transaction_of_rows_that_another_consumer_makes_anew_is_refused(call: str, made: list[Any]) -> None:
+    messages, consumer = source(made)
+    consumer.coming = [[Message(b'{"id": 1}', 1, 3)], [], [Message(b'{"id": 1}', 0, 7)]]
+    messages.take(0.1)
+    consumer.calls[call](consumer, [Partition("t", 1, -1)])
+    messages.take(0.1)
+    with pytest.raises(ReadError, match="another consumer of group 'g' has taken over partitions.*aborted"):
+        messages.offsets(messages.position())
+
+
+def test_messages_wait_while_a_registry_is_away(made: list[Any]) -> None:
+    messages, consumer = source(made)
+    consumer.coming = [[Message(b'{"id": 1}', 0, 7)]]
+    read, tries = messages._read, []
+
+    def away_at_first(values: Any, where: Any) -> pa.RecordBatch:
+        tries.append(values)
+        if len(tries) == 1:
+            raise Away("the registry is away (test)")
+        return read(values, where)
+
+    messages._read = away_at_first
+    with pytest.raises(Away):
+        messages.take(0.1)
+    assert messages.position() is None and messages.take(0.1).to_pylist() == [{"id": 1}]
+    assert messages.position() == {0: (1, 8)}

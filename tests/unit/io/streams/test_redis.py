@@ -94,7 +94,7 @@ def test_where_it_connects_to(made: list[Redis]) -> None:
     source(made, "&db=3")
     told = made[-1].settings
     assert (told["host"], told["port"], told["db"], told["ssl"], told["password"]) == ("h", 6379, 3, False, "pass-w0rd")
-    redis.SYSTEM.output("rediss://me@h:7/s", pa.schema({"id": pa.int64()}))
+    redis.SYSTEM.output("rediss://me@h:7/s", pa.schema({"id": pa.int64()}), None)
     told = made[-1].settings
     assert (told["port"], told["ssl"], told["username"]) == (7, True, "me")
 
@@ -153,7 +153,7 @@ def test_an_entry_that_cannot_be_read_is_named(made: list[Redis]) -> None:
 
 
 def test_rows_become_entries(made: list[Redis]) -> None:
-    sink = redis.SYSTEM.output("redis://h/s?maxlen=9", SCHEMA.arrow)
+    sink = redis.SYSTEM.output("redis://h/s?maxlen=9", SCHEMA.arrow, None)
     sink.write_rows(pa.record_batch([pa.array([1, 2], pa.int64()), pa.array(["a", None])], SCHEMA.arrow))
     sink.flush()
     head = ("XADD", b"s", "MAXLEN", "~", 9, "*")
@@ -165,8 +165,8 @@ def test_rows_become_entries(made: list[Redis]) -> None:
 
 def test_a_list_is_no_text() -> None:
     with pytest.raises(SinkError, match="value=json"):
-        redis.SYSTEM.check_output("redis://h/s", pa.schema({"v": pa.list_(pa.int64())}))
-    redis.SYSTEM.check_output("redis://h/s?value=json", pa.schema({"v": pa.list_(pa.int64())}))
+        redis.SYSTEM.check_output("redis://h/s", pa.schema({"v": pa.list_(pa.int64())}), "-")
+    redis.SYSTEM.check_output("redis://h/s?value=json", pa.schema({"v": pa.list_(pa.int64())}), "-")
 
 
 def test_a_stream_that_is_not_there_yet_is_said(made: list[Redis], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,27 @@
+"""A few kills of jobs that read and write streams; `python -m tests.chaos.streams` does as many as one likes."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.streams import Plan, run
+from tests.conftest import NOT_RUN
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "plan",
+    [Plan("kafka", exactly_once=True, kills=3, seed=1), Plan("files", kills=2, seed=2)],
+    ids=["kafka, exactly once", "files"],
+)
+def test_no_message_is_lost(plan: Plan, tmp_path: Path) -> None:
+    if importlib.util.find_spec("confluent_kafka") is None:
+        pytest.skip(NOT_RUN + "Kafka: pip install confluent-kafka")
+    report = run(plan, tmp_path)
+    assert not report.ended and not report.lost and not report.left, report
+    assert sum(report.killed.values()) >= plan.kills and report.written > 0
+    assert not plan.exactly_once or not report.twice, report
