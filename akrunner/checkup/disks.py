@@ -181,11 +181,6 @@ def _nearest(path: str) -> str:
     return path
 
 
-def unwritable(path: str) -> str:
-    """Try to write to a directory. Returns: why nothing can be written, "" if it can."""
-    return (_obstacle(path) or ("", ""))[0]
-
-
 def _obstacle(path: str) -> tuple[str, str] | None:
     """Try to write to a directory.
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Tuple
-
-if TYPE_CHECKING:
-    pass
+from typing import Any, Callable, Dict, List, NoReturn, Tuple
 
 _ABSENT = (
     "%s: this interpreter has no PyFlink, and akrunner has pyflink.common.Row in its place and nothing else. Tables and jobs "

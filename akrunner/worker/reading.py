@@ -15,14 +15,11 @@ from __future__ import annotations
 import inspect
 import operator
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Union
 
 from akrunner.wire.near import nearest
 from akrunner.worker import images, mapping, tf_data
 from akrunner.worker.tf_data import unbatched
-
-if TYPE_CHECKING:
-    pass
 
 #: batches made ahead, if `prefetch=` is not given
 _AHEAD = 2

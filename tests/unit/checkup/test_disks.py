@@ -60,13 +60,15 @@ def test_what_is_not_there_or_no_directory(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_that_it_can_be_written_is_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert disks.unwritable(str(tmp_path)) == ""
+    assert looked(monkeypatch, tmp_path).state == OK
+    assert os.listdir(tmp_path) == [], "nothing was left"
 
     def refused(path: str, flags: int, mode: int = 0o777) -> int:
         raise OSError(30, "Read-only file system", path)
 
     monkeypatch.setattr(disks.os, "open", refused)
-    assert disks.unwritable(str(tmp_path)) == "it is read-only"
+    line = looked(monkeypatch, tmp_path)
+    assert line.state == BROKEN and "it is read-only" in line.found
 
 
 @pytest.mark.parametrize(

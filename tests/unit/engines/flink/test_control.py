@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,3 +70,39 @@ def test_names_of_metadata_are_such_that_grpc_takes_them() -> None:
     for name in (control.NONCE, control.PROOF):
         assert name == name.lower() and not name.endswith("-bin") and not name.startswith("grpc-")
     assert control.NONCE != control.PROOF and control.AGENT_END != control.HOST_END
+
+
+def _of_proto(text: str) -> set[tuple[str, str, int]]:
+    """Return (message or enum, field, number) of each line of a .proto that declares one."""
+    within: list[str] = []
+    found = set()
+    for line in (line.partition("//")[0].strip() for line in text.splitlines()):
+        if line.endswith("{"):
+            kind, name = line.split()[:2]
+            within.append("" if kind == "oneof" else name)
+        elif line == "}":
+            within.pop()
+        elif field := re.fullmatch(r".*?(\w+) = (\d+);", line):
+            found.add((".".join(filter(None, within)), field[1], int(field[2])))
+    return found
+
+
+def _of_code(messages: Iterable[Any], enums: Iterable[Any], above: str = "") -> Iterator[tuple[str, str, int]]:
+    """Yield the same of what scripts/gen-proto has written."""
+    for enum in enums:
+        yield from ((above + enum.name, value.name, value.number) for value in enum.values)
+    for message in messages:
+        # the type of a map is a message of protobuf's own
+        if not message.GetOptions().map_entry:
+            yield from ((above + message.name, field.name, field.number) for field in message.fields)
+            yield from _of_code(message.nested_types, message.enum_types, f"{above}{message.name}.")
+
+
+def test_the_messages_are_those_of_the_proto() -> None:
+    file = pb.DESCRIPTOR
+    found = set(_of_code(file.message_types_by_name.values(), file.enum_types_by_name.values()))
+    folder = Path(control.__file__).parent
+    assert found == _of_proto((folder / "control.proto").read_text()), "run scripts/gen-proto"
+    for _, name, _ in found:
+        assert re.search(rf"\b{name}\b", (folder / "control_pb2.pyi").read_text()), "run scripts/gen-proto"
+    assert f"/{file.services_by_name['Control'].full_name}/{file.services_by_name['Control'].methods[0].name}" == control.METHOD
