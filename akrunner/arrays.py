@@ -6,7 +6,7 @@ costs every job half a second and the memory. Some versions do not work without 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -150,3 +150,22 @@ def _shown(column: pa.Array) -> pa.Array:
     if pa.types.is_fixed_size_list(plain):
         return column.cast(pa.list_(text, plain.list_size)).cast(plain)
     return column.cast(pa.large_list(text) if pa.types.is_large_list(plain) else pa.list_(text)).cast(plain)
+
+
+def first_wrong(count: int, tried: Callable[[int, int], object], kinds: type[Exception] | tuple[type[Exception], ...]) -> int:
+    """Return the number of the first of some values that is wrong, by halving: it is known that one is.
+
+    Args:
+        count: how many values there are.
+        tried: called with (start, stop); raises an exception of `kinds` if one of the values from `start` to before `stop` is
+            wrong.
+    """
+    low, high = 0, count - 1
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            tried(low, middle + 1)
+            low = middle + 1
+        except kinds:
+            high = middle
+    return low

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from akrunner.arrays import decoded, truths_of
+from akrunner.arrays import decoded, first_wrong, truths_of
 from akrunner.column_types import Family, family_of
 from akrunner.errors import SourceError
 from akrunner.io import exact
@@ -36,16 +36,9 @@ def asked(column: pa.Array, field: pa.Field, first: int, parameter: str = "input
     try:
         cast = _as_type(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-        low, high = 0, len(column) - 1
-        while low < high:
-            middle = (low + high) // 2
-            try:
-                _as_type(column[low : middle + 1], field.type)
-                low = middle + 1
-            except pa.ArrowException:
-                high = middle
+        wrong = first_wrong(len(column), lambda start, stop: _as_type(column[start:stop], field.type), pa.ArrowException)
         raise SourceError(
-            f"{parameter}: row {first + low}, column {field.name!r}: column {field.name!r} cannot become {field.type}: {e}"
+            f"{parameter}: row {first + wrong}, column {field.name!r}: column {field.name!r} cannot become {field.type}: {e}"
         ) from None
     if not field.nullable and cast.null_count:
         row = first + int(np.flatnonzero(truths_of(cast.is_null()))[0])

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from akrunner.arrays import decoded, truths_of
+from akrunner.arrays import decoded, first_wrong, truths_of
 from akrunner.column_types import NUMBERS, Family, family_of
 from akrunner.errors import DataError, WriteError
 from akrunner.foreign import ours
@@ -321,7 +321,7 @@ def _fitted(column: pa.Array, field: pa.Field, table: str, first: int) -> pa.Arr
         try:
             column = _cast(column, field.type)
         except pa.ArrowException as e:
-            row = first + _first_wrong(column, field.type)
+            row = first + first_wrong(len(column), lambda start, stop: _cast(column[start:stop], field.type), pa.ArrowException)
             raise DataError(
                 f"row {row}, column {field.name!r} of {table} is {words}, and a value does not fit: {e}",
                 row=row,
@@ -381,18 +381,6 @@ def _check_same(given: pa.Array, made: pa.Array) -> None:
     row = pc.index(pc.equal(back, given), pa.scalar(False)).as_py()
     if row >= 0:
         raise pa.ArrowInvalid(f"{given[row].as_py()} would be {made[row].as_py()}")
-
-
-def _first_wrong(column: pa.Array, target: pa.DataType) -> int:
-    low, high = 0, len(column) - 1
-    while low < high:
-        middle = (low + high) // 2
-        try:
-            _cast(column.slice(low, middle + 1 - low), target)
-            low = middle + 1
-        except pa.ArrowException:
-            high = middle
-    return low
 
 
 def fits(given: pa.DataType, wanted: pa.DataType) -> bool:

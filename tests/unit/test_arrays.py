@@ -236,3 +236,15 @@ def test_a_batch_without_such_nulls_stays_as_it_is() -> None:
     shown = arrays.shown_nulls(batch)
     assert shown is batch
     assert shown["word"].indices.equals(words.indices) and shown["word"].dictionary.equals(words.dictionary)
+
+
+@pytest.mark.parametrize("wrong", [[0], [5], [9], [3, 4, 9]])
+def test_the_first_wrong_value_is_found_by_halving(wrong: list[int]) -> None:
+    tries = []
+
+    def tried(start: int, stop: int) -> None:
+        tries.append((start, stop))
+        if any(start <= one < stop for one in wrong):
+            raise KeyError
+
+    assert arrays.first_wrong(10, tried, KeyError) == wrong[0] and len(tries) <= 4

@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from akrunner.arrays import first_wrong
 from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.io.casts import asked
 from akrunner.io.streams.arriving import Arriving
@@ -288,15 +289,12 @@ def _column(field: pa.Field, fields: list[dict[bytes, bytes]], where: Any) -> pa
     try:
         return asked(asked(octets, pa.field(field.name, pa.string()), 0), field, 0)
     except SourceError as e:
-        low, high = 0, len(octets) - 1
-        while low < high:
-            middle = (low + high) // 2
-            try:
-                asked(octets[low : middle + 1].cast(pa.string()), field, 0)
-                low = middle + 1
-            except (SourceError, pa.ArrowException):
-                high = middle
-        raise SourceError(f"source: {where(low)}: {str(e).rpartition(f'column {field.name!r}: ')[2]}") from None
+        wrong = first_wrong(
+            len(octets),
+            lambda start, stop: asked(octets[start:stop].cast(pa.string()), field, 0),
+            (SourceError, pa.ArrowException),
+        )
+        raise SourceError(f"source: {where(wrong)}: {str(e).rpartition(f'column {field.name!r}: ')[2]}") from None
 
 
 def _check_columns(place: Place, schema: pa.Schema) -> None:

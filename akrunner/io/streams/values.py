@@ -9,6 +9,7 @@ from typing import IO, Any, TypeVar, cast
 
 import pyarrow as pa
 
+from akrunner.arrays import first_wrong
 from akrunner.errors import SourceError
 from akrunner.io import formats
 from akrunner.io.casts import asked
@@ -50,14 +51,7 @@ def first_odd(count: int, read: Callable[[int, int], Any], kind: type[Error]) ->
         read: reads the values from one number up to another one.
         kind: the class of its errors.
     """
-    low, high = 0, count - 1
-    while low < high:
-        middle = (low + high) // 2
-        try:
-            read(low, middle + 1)
-            low = middle + 1
-        except kind:
-            high = middle
+    low = first_wrong(count, read, kind)
     try:
         read(low, low + 1)
         # it is none of them alone
