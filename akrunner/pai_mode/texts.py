@@ -13,7 +13,8 @@ from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.launch.fetch import fetch
 from akrunner.launch.files import read_local_text
-from akrunner.pai_mode import scripts, shell, words
+from akrunner.pai_mode import scripts, words
+from akrunner.pai_mode.shell import reader
 from akrunner.pai_mode.words import Command
 from akrunner.tables.sqltext import tokens
 from akrunner.tables.statements import Statement, split
@@ -159,8 +160,8 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
         raise ConfigError(f"file: {path} calls files that call files, more than {_DEEPEST} deep")
     untold = ""
     try:
-        script = shell.read(text, folder, variables)
-    except shell.Unread as e:
+        script = reader.read(text, folder, variables)
+    except reader.Unread as e:
         script, untold = e.found, str(e)
     except ConfigError as e:
         raise ConfigError(f"--dry-run: {path} is only read, not run, and it cannot be told what it calls: {e}") from None

@@ -110,7 +110,7 @@ OTHERS = {
     ("pai_mode/job.py", "called", "quiet"),
     ("pai_mode/job.py", "_planned", "tables"),
     ("pai_mode/plan.py", "planned", "tables"),
-    ("pai_mode/shellcalls.py", "_add", "file"),
+    ("pai_mode/shell/calls.py", "_add", "file"),
     # the flag of the table
     ("cli/warm.py", "status", "as_json"),
     ("cli/warm.py", "stop", "as_json"),
@@ -127,7 +127,7 @@ def test_no_default_is_written_by_hand() -> None:
     places = ["api.py", "warming.py"]
     places += [f"cli/{one}.py" for one in (*_COMMANDS, "given", "engines", "statements", "odpscmd")]
     rooms = ("prepare", "serving", "detached", "packing", "pai_mode", "checkup")
-    places += [str(one.relative_to(package)) for room in rooms for one in sorted((package / room).glob("*.py"))]
+    places += [str(one.relative_to(package)) for room in rooms for one in sorted((package / room).rglob("*.py"))]
     found = {(place, *one[:2]) for place in places for one in _defaults(package / place)}
     generated = {
         (verb.home.removeprefix("akrunner/"), "__init__" if verb.of_class else verb.name, one.name)
