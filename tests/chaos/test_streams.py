@@ -15,7 +15,7 @@ from tests.conftest import NOT_RUN
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "plan",
-    [Plan("kafka", exactly_once=True, kills=3, seed=1), Plan("files", kills=2, seed=2)],
+    [Plan("kafka", exactly_once=True, kills=3, seed=1, seconds=12.0), Plan("files", kills=2, seed=2)],
     ids=["kafka, exactly once", "files"],
 )
 def test_no_message_is_lost(plan: Plan, tmp_path: Path) -> None:
