@@ -31,9 +31,16 @@ def committed(output: Output, storing: AbstractContextManager[None] | None = Non
         output: what the block writes.
         storing: entered for the commit alone, to say in its errors what could not be stored.
     """
-    try:
+    with uncommitted(output):
         yield output
         with storing or contextlib.nullcontext():
             output.commit()
+
+
+@contextlib.contextmanager
+def uncommitted(output: Output) -> Iterator[Output]:
+    """Abort an output at the end of the block, which leaves it as it is if the block has committed it."""
+    try:
+        yield output
     finally:
         output.abort()

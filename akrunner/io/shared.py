@@ -89,7 +89,7 @@ class Store:
     """A store, as pyarrow opens it. Has the same methods as `Disks`.
 
     Attributes:
-        scheme: one of `SCHEMES`.
+        scheme: s3, gs or hdfs.
         settings: arguments of pyarrow's file system, which may be shown.
         secrets: arguments that may not.
     """
@@ -160,8 +160,6 @@ _CLASSES: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     "gs": ("GcsFileSystem", _of_google),
     "hdfs": ("HadoopFileSystem", _of_hadoop),
 }
-#: of which stores there may be a `Store`
-SCHEMES = tuple(_CLASSES)
 
 
 def _text(value: Any) -> str:

@@ -13,6 +13,7 @@ from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted, underway
 from akrunner.io import formats, streams, systems
 from akrunner.io.bad_rows import BadRows, kept
+from akrunner.io.commits import uncommitted
 from akrunner.io.paths import check_apart, expand
 from akrunner.io.sinks import FirstBatchSink
 from akrunner.prepare.arguments import SchemaLike
@@ -115,6 +116,7 @@ def keeping(bad: BadRows | None, run: Callable[[], Job]) -> Job:
     """
     if bad is None:
         return run()
+    # the bad rows are there before the output is; `kept` around both removes them again if the output cannot be stored
     with kept(bad):
         outcome = run()
         bad.abort() if outcome.only_asked else bad.commit()
@@ -128,14 +130,9 @@ def run_into(sink: OutputSink | FirstBatchSink, run: Callable[[], Job]) -> Job:
     Raises: the exceptions of `run`; WriteError: the output cannot be stored. In both cases nothing is written, and an output
         that was there before is still there.
     """
-    try:
+    with uncommitted(sink):
         outcome = run()
-        if outcome.only_asked:
-            sink.abort()
-            return outcome
-        with underway(WriteError, f"output: cannot store {sink.path}"):
-            sink.commit()
-    except BaseException:
-        sink.abort()
-        raise
-    return outcome
+        if not outcome.only_asked:
+            with underway(WriteError, f"output: cannot store {sink.path}"):
+                sink.commit()
+        return outcome
