@@ -17,6 +17,7 @@ from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.screen import harmless
 from akrunner.io.csv_options import CsvOptions
+from akrunner.options.rows import ENDINGS, WRITTEN
 from akrunner.prepare.schemas import schema_of
 from akrunner.tables import clauses, ddl, files, grid, shown, statements
 from akrunner.tables.chosen import check_project, store_for, told_of
@@ -245,14 +246,13 @@ def put(
 @app.command("get", help="Write a table's rows to a file; - for stdout, as JSON lines or CSV.")
 def get(
     table: str = typer.Argument(..., help=_TABLE + " ?start=A&end=B: some of its rows."),
-    file: str = typer.Argument(..., help=".parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz, or -."),
+    file: str = typer.Argument(..., help=f"{ENDINGS}, or -."),
     columns: str | None = typer.Option(
         None, help="Columns to write, separated by commas. Default: all, with the partition columns that TABLE does not name."
     ),
     output_format: str | None = typer.Option(
         None,
-        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell; of -: jsonl, csv or arrow. "
-        "Default of -: jsonl.",
+        help=f"{WRITTEN}, where names do not tell; of -: jsonl, csv or arrow. Default of -: jsonl.",
     ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an existing file."),
     project: str | None = PROJECT,

@@ -5,6 +5,10 @@ from __future__ import annotations
 from akrunner.options.declared import SCRIPTS, Option
 from akrunner.options.headings import BATCH, FLINK, INPUT, MODELS, OUTPUT, PREDICTIONS, TROUBLE
 
+#: what texts say of formats and of their files' endings; tests/unit/io/formats/test_formats.py holds it against `formats.BUILT_IN`
+FORMATS = "csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz"
+WRITTEN = FORMATS.replace("jsonl", "jsonl, json (an array)")
+ENDINGS = ".parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz"
 #: texts that several options share
 _ARRIVING = (
     'Of an iterable, each row is sent on as it comes. "-" reads lines of stdin: JSON, or CSV with `input_format="csv"`. '
@@ -229,8 +233,7 @@ OPTIONS = (
         'label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line (path, '
         "line, text), or several files of lines side by side, a column for each.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
-        help="csv, parquet, jsonl, arrow, tfrecord, avro, excel, npy or npz, where names do not tell; images, texts or lines: a "
-        "directory of such files.",
+        help=f"{FORMATS}, where names do not tell; images, texts or lines: a directory of such files.",
         needs=_OF_A_TABLE,
         rows=True,
         instead={"pack": "for tables, as in `run`."},
@@ -337,17 +340,17 @@ OPTIONS = (
         "output",
         "PathLike | None",
         OUTPUT,
-        "file to write them to (.parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; .csv.gz, .jsonl.zst: compressed); "
+        f"file to write them to ({ENDINGS}; .csv.gz, .jsonl.zst: compressed); "
         '"dir/": a directory '
         "with a file of each task, parquet unless `output_format` says otherwise; None: they come back as `result.table`.",
         verbs=("run", "predict", "pack"),
-        help="File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz. DIR/ for a directory with a file of each task. - for "
+        help=f"File to write: {ENDINGS}. DIR/ for a directory with a file of each task. - for "
         "stdout: JSON lines, or --output-format csv or arrow. odps://PROJECT/tables/T: rows are added to the table.",
         helps={
             "pack": "",
             "stream": "File to write; it is there when the stream has ended. kafka://BROKER/TOPIC, redis://HOST/STREAM: rows are added as "
             "they come. Default, and -: stdout, JSON lines, as they come.",
-            "predict": "File to write: .parquet .csv .jsonl .arrow .tfrecord .avro .xlsx .npy .npz; DIR/ for a directory of files; - for "
+            "predict": f"File to write: {ENDINGS}; DIR/ for a directory of files; - for "
             "stdout; of a stream also kafka://BROKER/TOPIC, redis://HOST/STREAM.",
         },
         flags=(
@@ -367,8 +370,7 @@ OPTIONS = (
         OUTPUT,
         'format of `output`, if its name does not show it. `"json"`: an array of objects. `"csv.gz"`, `"jsonl.zst"`: compressed.',
         verbs=("run", "predict"),
-        help="csv, parquet, jsonl, json (an array), arrow, tfrecord, avro, excel, npy or npz, where the name of --output does not tell; "
-        "csv.gz: compressed.",
+        help=f"{WRITTEN}, where the name of --output does not tell; csv.gz: compressed.",
         needs=_OF_AN_OUTPUT,
         rows=True,
     ),

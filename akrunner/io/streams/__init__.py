@@ -9,7 +9,8 @@ names one.
 
 `base` says what such a system is, `arriving` when what was made of the rows is safe, so that their position may be stored.
 
-To add one, write a module with a `StreamSystem` called SYSTEM, and add a row to `_MODULES`.
+To add one, write a module with a `StreamSystem` called SYSTEM, and add a row to `_MODULES`, and the
+scheme to `STREAMS` of `akrunner.io.systems` (a test compares them). docs/extending.md has the list of what else names systems.
 """
 
 from __future__ import annotations

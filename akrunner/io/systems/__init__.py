@@ -16,7 +16,8 @@ directory. Each system has a module, which is imported when a job names one of i
 
 Rows are read from a table, or written to it in one transaction that is committed when the job has succeeded.
 
-To add one, write a module with a `System` called SYSTEM, and add a row to `_MODULES`.
+To add one, write a module with a `System` called SYSTEM, and add a row to `_MODULES`. docs/extending.md has
+the list of what else names systems.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ _OTHERS = frozenset(
 )
 
 
-#: schemes of streams (`akrunner.io.streams`), which no job that reads a whole table reads
+#: schemes of streams, which no job that reads a whole table reads. `akrunner.io.streams` imports this package, so they are written
+#: twice, and a test compares them
 STREAMS = frozenset({"kafka", "redis", "rediss", "files"})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from akrunner.errors import ConfigError
 from akrunner.options import named as option
-from akrunner.packing.settings import _bad_rows, resize_of, size_of, splits_of
+from akrunner.packing.settings import PackArguments, Settings, _bad_rows, resize_of, settings_of, size_of, splits_of
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,26 @@ def test_sizes() -> None:
     assert "one number for both" in option("resize").help
     with pytest.raises(ConfigError, match="128MB"):
         size_of("x", "lots", 0, 10)
+
+
+#: fields of `Settings` that change how a run works, and not which rows are in the output and how they are written
+_OF_THE_RUN = {"shard_size", "check", "bad_rows", "threads", "memory", "max_file_size"}
+
+
+def test_a_later_run_has_what_changes_the_output_as_it_was() -> None:
+    """Otherwise a run that adds files, or goes on, would write other rows into the same output."""
+    settings, read = settings_of(PackArguments("in", "out")), set(_OF_THE_RUN)
+
+    class Asked:
+        def __getattr__(self, name: str) -> Any:
+            read.add(name)
+            return getattr(settings, name)
+
+    kept: Any = Settings.kept
+    kept(Asked())
+    assert read == {one.name for one in dataclasses.fields(Settings)}, (
+        "a new field belongs into Settings.kept, or to _OF_THE_RUN"
+    )
 
 
 def test_the_page_names_every_option() -> None:

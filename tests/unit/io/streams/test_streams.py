@@ -27,3 +27,7 @@ def test_what_reads_a_whole_table_says_what_reads_a_stream() -> None:
         systems.one_system("kafka://b/t?group=g", None)
     with pytest.raises(SinkError, match="redis://h/s is a stream"):
         systems.check_output("redis://h/s")
+
+
+def test_both_packages_know_the_same_streams() -> None:
+    assert set(streams._MODULES) == systems.STREAMS
