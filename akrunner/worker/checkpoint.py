@@ -50,6 +50,9 @@ class Checkpoint(object):
         restored: whether the objects have the values of an earlier save.
     """
 
+    #: what has to be the same in a job that goes on
+    _needs = "the same table in the same order, the same select= and num_workers="
+
     def __init__(
         self, config: Any, every: Optional[int] = None, keep: int = 2, seed: Optional[int] = None,
         save: Optional[Callable[[str], Any]] = None, restore: Optional[Callable[[str], Any]] = None,
@@ -334,9 +337,8 @@ class Checkpoint(object):
             raise ValueError("%s was saved by another version of akrunner: begin with another checkpoint_dir" % folder)
         if said["rows"] != self._rows:
             raise ValueError(
-                "checkpoint_dir: the rows of this task are not those that %s was saved with (%s): going on needs the same table in "
-                "the same order, the same select= and num_workers=; a job with others begins anew in another checkpoint_dir"
-                % (folder, _differs(said["rows"], self._rows))
+                "checkpoint_dir: the rows of this task are not those that %s was saved with (%s): going on needs %s; a job with others "
+                "begins anew in another checkpoint_dir" % (folder, _differs(said["rows"], self._rows), self._needs)
             )
 
     def _read(self, number: int) -> None:

@@ -37,6 +37,8 @@ class StreamCheckpoint(checkpoint.Checkpoint):
         restored: whether the objects have the values of an earlier save.
     """
 
+    _needs = "the same columns and num_workers="
+
     def __init__(self, config: StreamTaskConfig, stream: RowStream, **given: Any) -> None:
         """Restore the newest save if the job goes on.
 
