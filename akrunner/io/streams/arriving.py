@@ -194,7 +194,7 @@ class Arriving:
                 self._saved_at = number
                 self._due.clear()
         self._unsaved = not save
-        self._send(number, save, self._source.place())
+        self._send(number, save, self._source.reached())
 
     def settle(self) -> None:
         """Mark the rows so far, and return once their position is stored.

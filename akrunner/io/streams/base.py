@@ -33,7 +33,7 @@ class Away(Exception):
 class StreamSource(Protocol):
     """The rows of one stream, as they arrive, and the positions behind them.
 
-    One thread calls `connect`, `take`, `position` and `place`. Another calls `commit`, and `close` after the first has ended.
+    One thread calls `connect`, `take`, `position` and `reached`. Another calls `commit`, and `close` after the first has ended.
     `begin` is called while no thread reads.
 
     Attributes:
@@ -56,7 +56,7 @@ class StreamSource(Protocol):
         """Say where the next `connect` begins.
 
         Args:
-            place: what `place` has returned, in this process or in an earlier one; None: behind the position that was stored
+            place: what `reached` has returned, in this process or in an earlier one; None: behind the position that was stored
                 last.
         Raises:
             AkrunnerError: the rows behind that place cannot be read.
@@ -85,7 +85,7 @@ class StreamSource(Protocol):
         """Return the position behind all rows that `take` has returned; None if it is that of the call before."""
         ...
 
-    def place(self) -> Mapping[str, Any]:
+    def reached(self) -> Mapping[str, Any]:
         """Return the place behind all rows that `take` has returned, as JSON values. Unlike a position it says all of it."""
         ...
 

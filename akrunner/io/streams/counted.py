@@ -85,7 +85,7 @@ class _Counted:
         self._told = self._rows
         return self._rows
 
-    def place(self) -> Mapping[str, Any]:
+    def reached(self) -> Mapping[str, Any]:
         return {"table": self._called, "rows": self._rows}
 
     def commit(self, position: Any) -> None:

@@ -236,7 +236,7 @@ class _Arrived:
         done, self._done = self._done, []
         return done or None
 
-    def place(self) -> Mapping[str, Any]:
+    def reached(self) -> Mapping[str, Any]:
         half = self._now
         with self._lock:
             lately = list(self._lately)

@@ -395,7 +395,7 @@ class Messages(Client):
                 if self._open.get(one) == offset:
                     del self._open[one]
 
-    def place(self) -> Mapping[str, Any]:
+    def reached(self) -> Mapping[str, Any]:
         with self._lock:
             return {"topic": self.place.path, "offsets": {str(one): offset for one, offset in sorted(self._at.items())}}
 

@@ -280,7 +280,7 @@ class _Entries(_Client):
         taken, self._taken = self._taken, []
         return taken or None
 
-    def place(self) -> Mapping[str, Any]:
+    def reached(self) -> Mapping[str, Any]:
         return {"stream": self._place.path, "entry": max(self._learned, self._last, key=_order).decode()}
 
     def commit(self, position: Any) -> None:

@@ -58,7 +58,7 @@ class Source:
         self.told = self.read
         return found
 
-    def place(self) -> Any:
+    def reached(self) -> Any:
         return {"at": self.read}
 
     def commit(self, position: Any) -> None:
@@ -105,7 +105,8 @@ def test_a_position_is_ready_when_every_task_has_answered() -> None:
     list(one.batches())
     assert one.answered("a", 2) == [], "b has answered nothing"
     assert one.answered("b", 1) == [Mark(1, 2)] and not one.whole
-    assert one.answered("b", 2) == [Mark(2, 5)] and one.whole
+    assert one.answered("b", 2) == [Mark(2, 5)] and not one.whole
+    assert one.answered("a", 3) == one.answered("b", 3) == [] and one.whole
 
 
 def test_a_stream_ends_when_it_is_idle_but_not_before_it_is_ready() -> None:

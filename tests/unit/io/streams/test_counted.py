@@ -35,7 +35,7 @@ def test_it_goes_on_behind_so_many_rows() -> None:
     place = {"table": "/data/t.csv", "rows": 5}
     opened.arriving.begin(place)
     assert [value for batch in opened.batches() for value in batch.column(0).to_pylist()] == [5, 6]
-    assert source.place() == {**place, "rows": 7}
+    assert source.reached() == {**place, "rows": 7}
     with pytest.raises(ConfigError, match="saves are of the table '/data/t.csv', and the source is the table '/data/u.csv'"):
         counted(table(1), "/data/u.csv", table).arriving.begin(place)  # type: ignore[union-attr]
     opened.arriving.begin(None)

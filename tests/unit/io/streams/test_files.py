@@ -130,7 +130,7 @@ def test_a_save_in_the_middle_of_a_file(tmp_path: Path, monkeypatch: pytest.Monk
     put(tmp_path, "b.csv", 3, 4, 5, 6, 7, at=2)
     one = source(tmp_path)
     assert rows(one, 4) == [1, 2, 3, 4]
-    place = json.loads(json.dumps(one.place()))
+    place = json.loads(json.dumps(one.reached()))
     assert (place["read"], place["half"][1], place["rows"]) == (["a.csv"], "b.csv", 2)
     for again in (one, source(tmp_path)):
         # of an attempt, and of a job, that is started again
@@ -143,14 +143,14 @@ def test_a_save_in_the_middle_of_a_file(tmp_path: Path, monkeypatch: pytest.Monk
     one.connect()
     assert rows(one) == [3, 4, 5, 6, 7]
     one.commit(one.position())
-    assert one.place()["read"] == [], "what is remembered need not be in the save"
+    assert one.reached()["read"] == [], "what is remembered need not be in the save"
 
 
 def test_a_file_that_is_not_what_it_was_is_told(tmp_path: Path) -> None:
     put(tmp_path, "a.csv", 1, 2, at=1)
     one = source(tmp_path)
     one.take(0.0), one.take(0.0)
-    place = one.place()
+    place = one.reached()
     assert place["half"] is not None
     put(tmp_path, "a.csv", 1, 2, 3, at=9)
     one.begin(place)

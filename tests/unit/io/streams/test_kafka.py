@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -200,10 +201,10 @@ def assigned(messages: Any, consumer: Consumer, *partitions: int) -> Any:
 
 def test_the_place_of_a_save_is_where_a_partition_begins(made: list[Any]) -> None:
     messages, first = source(made)
-    assert messages.ready and messages.place() == {"topic": "t", "offsets": {}}
+    assert messages.ready and messages.reached() == {"topic": "t", "offsets": {}}
     first.coming = [[Message(b'{"id": 1}', 1, 7)], []]
     messages.take(0.1)
-    place = messages.place()
+    place = messages.reached()
     assert place == {"topic": "t", "offsets": {"1": 8}}
     position = messages.position()
 
@@ -211,18 +212,18 @@ def test_the_place_of_a_save_is_where_a_partition_begins(made: list[Any]) -> Non
     messages.connect()
     consumer = made[-1]
     assert first.closed and not messages.ready
-    assert assigned(messages, consumer, 0, 1) == {0: -1001, 1: 8} and messages.place() == place
+    assert assigned(messages, consumer, 0, 1) == {0: -1001, 1: 8} and messages.reached() == place
     messages.commit(position)
     assert consumer.stored == [], "it is of the attempt before; the save has it"
     consumer.calls["on_revoke"](consumer, [Partition("t", 1, -1)])
-    assert messages.place()["offsets"] == {}
+    assert messages.reached()["offsets"] == {}
     del consumer.assigned
     assert assigned(messages, consumer, 1) is None, "another consumer had it since"
 
 
 def test_a_new_partition_that_begins_at_the_next_message_has_a_place_at_once(made: list[Any]) -> None:
     messages, consumer = source(made, "kafka://a/t?group=g&start=latest")
-    assert consumer.assigned == {0: -1, 1: 40} and messages.place()["offsets"] == {"1": 40}
+    assert consumer.assigned == {0: -1, 1: 40} and messages.reached()["offsets"] == {"1": 40}
 
 
 def test_a_place_in_another_topic_is_refused(made: list[Any]) -> None:

@@ -181,7 +181,7 @@ def test_a_stream_that_is_not_there_yet_is_said(made: list[Redis], monkeypatch: 
 
 def test_what_a_save_has_learned_is_acknowledged_and_does_not_come(made: list[Redis]) -> None:
     entries, server = source(made)
-    assert entries.place() == {"stream": "s", "entry": "0"}
+    assert entries.reached() == {"stream": "s", "entry": "0"}
     entries.begin({"stream": "s", "entry": "9-1"})
     server.answers = [Refused("BUSYGROUP it is there")]
     entries.connect()
@@ -192,12 +192,12 @@ def test_what_a_save_has_learned_is_acknowledged_and_does_not_come(made: list[Re
         [[b"s", []]],
         {b"s": [[(b"11-0", {b"id": b"4"})]]},
     ]
-    assert entries.place() == {"stream": "s", "entry": "9-1"}
+    assert entries.reached() == {"stream": "s", "entry": "9-1"}
     assert entries.take(0.1).column(0).to_pylist() == [3] and server.asked[-1] == ("XACK", b"s", b"g", b"9-0", b"9-1")
     assert entries.take(0.1).column(0).to_pylist() == [4]
-    assert entries.place() == {"stream": "s", "entry": "11-0"} and entries.position() == [b"10-0", b"11-0"]
+    assert entries.reached() == {"stream": "s", "entry": "11-0"} and entries.position() == [b"10-0", b"11-0"]
     entries.begin(None)
-    assert entries.place()["entry"] == "0" and entries.position() is None
+    assert entries.reached()["entry"] == "0" and entries.position() is None
 
 
 def test_what_a_save_has_learned_is_asked_for_again_if_it_could_not_be_acknowledged(made: list[Redis]) -> None:
