@@ -420,8 +420,11 @@ class JobSpec:
         check_host("bind_host", self.bind_host)
         if self.advertised_host is not None:
             check_host("advertised_host", self.advertised_host, empty=False)
-        if self.mode == "stream" and self.supervision.max_restarts:
-            raise ConfigError("max_restarts: a stream's rows come once, so it cannot be started again; leave it out")
+        if self.resume and (self.cluster.num_ps or self.cluster.coordinator):
+            raise ConfigError(
+                "resume: with num_ps= or coordinator= (--num-ps, --coordinator) other tasks change the model while one saves it, so "
+                "that no save has a place in the rows; leave it out: what the script itself saves in checkpoint_dir= is there"
+            )
         if self.mode == "stream" and self.split is not None:
             raise ConfigError("split: a stream's rows come once and one after the other; its script takes them apart itself")
         if self.mode == "stream" and self.cluster.coordinator:
@@ -444,8 +447,11 @@ class JobSpec:
         return self.cluster.awaited if self.script.pai and not self.cluster.alone else ()
 
     def can_restart(self, replayable: bool) -> bool:
-        """Whether the job can be started again after a failure. Args: replayable: whether its rows can be read again."""
-        return self.mode != "stream" and replayable
+        """Whether the job can be started again after a failure. Args: replayable: whether its rows can be read again.
+
+        A stream is started again only if that is asked for: what its script has written so far stays.
+        """
+        return self.marked and self.supervision.max_restarts > 0 if self.mode == "stream" else replayable
 
     def check_restarts(self, replayable: bool, source: str) -> None:
         """Check that the job can be started again, if it is to be started again after a failure (`max_restarts`).
@@ -453,6 +459,12 @@ class JobSpec:
         Args: replayable: whether its rows can be read again from the start; source: the name of the rows, for the error.
         Raises: ConfigError: it cannot be started again.
         """
+        if self.mode == "stream" and not self.marked and (self.supervision.max_restarts or self.resume):
+            option = "max_restarts" if self.supervision.max_restarts else "resume"
+            raise ConfigError(
+                f"{option}: the rows of {source} come once, so that a stream of them cannot go on after an end; give kafka://, "
+                "redis://, files:// or a file"
+            )
         if self.supervision.max_restarts and not self.can_restart(replayable):
             raise ConfigError(
                 f"max_restarts: {source} can be read only once, so the job could not be started again; give a file, or a "
@@ -500,6 +512,8 @@ class JobSpec:
             "work_dir": work_dir,
             "data_format": self.data_format,
             "barriers": self.marked,
+            # the barriers tell places from which the stream can go on
+            "places": self.marked,
             # names of the splits, empty if the rows are not split
             "splits": list(self.split.names) if self.split is not None else [],
             "dataset_file": f"{task_dir}/dataset." + ("columns" if self.data_format == "columns" else "tfrecord"),

@@ -183,12 +183,13 @@ class StreamJob:
             seconds: after so many seconds the job is ended, if the iteration still goes on; None: it may take any time.
 
         Returns:
-            Whether the source can be ended so: `kafka://`, `redis://`, `files://`. Any other source goes on.
+            Whether the source can be ended so: `kafka://`, `redis://`, `files://`, and others whose job goes on after its saves
+            (`resume=`, `max_restarts=`). Any other source goes on.
         """
         if self._arriving is None:
             return False
         self._until = time.monotonic() + seconds if seconds is not None else None
-        self._arriving.stop()
+        self._arriving.finish()
         return True
 
     def write_to(self, output: str) -> int:

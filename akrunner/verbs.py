@@ -186,7 +186,8 @@ def run(
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
             the process. None, or False: it is not started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
-            `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
+            `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again. A stream goes on behind
+            what was remembered, or behind the last save of `task_config.checkpoint()`.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
@@ -407,7 +408,8 @@ def train(
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
             the process. None, or False: it is not started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
-            `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
+            `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again. A stream goes on behind
+            what was remembered, or behind the last save of `task_config.checkpoint()`.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
@@ -525,9 +527,11 @@ def stream(
     stall_action: Literal["fail", "warn"] = "fail",
     evaluator_timeout: float = 60.0,
     profile_input: int | None = None,
+    max_restarts: int = 0,
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
+    resume: bool = False,
     debug: bool = False,
     observer: Observer | None = None,
 ) -> StreamJob:
@@ -605,9 +609,14 @@ def stream(
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
             the process. None, or False: it is not started; what clocks tell is measured anyway.
+        max_restarts: how often everything is started again after a failure, with the rows from the start and the same
+            `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again. A stream goes on behind
+            what was remembered, or behind the last save of `task_config.checkpoint()`.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
+        resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
+            `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
         observer: an object that is told of the job's progress.
     Returns:
@@ -655,9 +664,11 @@ def stream(
             stall_action=stall_action,
             evaluator_timeout=evaluator_timeout,
             profile_input=profile_input,
+            max_restarts=max_restarts,
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
+            resume=resume,
             debug=debug,
         ),
         follow=follow,
@@ -846,7 +857,8 @@ def plan(
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
             the process. None, or False: it is not started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
-            `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again.
+            `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again. A stream goes on behind
+            what was remembered, or behind the last save of `task_config.checkpoint()`.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.

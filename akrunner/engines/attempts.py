@@ -16,7 +16,17 @@ from dataclasses import replace
 
 from akrunner.cluster.failure import FailurePolicy
 from akrunner.engines import record, report
-from akrunner.engines.base import JoiningSink, Launcher, Observer, Outcome, RestartSink, RowSink, RowSource, bad_rows_of
+from akrunner.engines.base import (
+    JoiningSink,
+    Launcher,
+    MarkedSource,
+    Observer,
+    Outcome,
+    RestartSink,
+    RowSink,
+    RowSource,
+    bad_rows_of,
+)
 from akrunner.engines.inputs.wording import verdict
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.patience import Patience
@@ -25,6 +35,7 @@ from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import AkrunnerError, JobError, WriteError
 from akrunner.foreign import underway
+from akrunner.io.streams.saved import place_of
 from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec
 
@@ -91,6 +102,7 @@ class _Attempts:
         restarts = port_restarts = 0
         while True:
             attempt = restarts + port_restarts
+            self._begin()
             self._supervisor = Supervisor(run, self._launcher(run.work, run.guard), attempt)
             try:
                 return self._supervisor.run()
@@ -108,6 +120,17 @@ class _Attempts:
                 run.sink.restart()
             if run.tables is not None:
                 run.tables.restart()
+
+    def _begin(self) -> None:
+        """Let a stream whose place can be set begin where the newest save was made, if the job goes on there.
+
+        Raises:
+            ConfigError: there it cannot go on.
+        """
+        job, source = self._run.job, self._run.source
+        if job.marked and isinstance(source, MarkedSource) and source.arriving is not None:
+            tasks = [task.name for task in job.cluster.with_rows]
+            source.arriving.begin(place_of(self._run.work.checkpoint_dir(job), tasks, job.resume, job.run_id))
 
     @contextlib.contextmanager
     def _saving(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -222,13 +223,13 @@ class StreamFeeder(Feeder):
                 raise _WorkerGone(None)
         self.seconds = time.monotonic() - began
 
-    def _mark(self, number: int) -> None:
-        """Send every worker a barrier. Called from within the source, when all its rows so far are sent."""
+    def _mark(self, number: int, save: bool, place: Mapping[str, Any]) -> None:
+        """Send every worker a barrier (`TaskSession.barrier`). Called from within the source, when all its rows so far are sent."""
         for part, task in enumerate(self.job.cluster.with_rows):
             if part not in self._gone:
                 try:
                     with self._when_greeted(self.sessions[task]) as session:
-                        session.barrier(number)
+                        session.barrier(number, save, place)
                 except _WorkerGone:
                     self._gone.add(part)
 

@@ -16,7 +16,7 @@ from typing import Any
 from akrunner import codec
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import report
-from akrunner.engines.base import AnswerSink, MarkedSink
+from akrunner.engines.base import AnswerSink, MarkedSink, MarkedSource
 from akrunner.engines.group import TaskGroup
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.output_columns import OutputColumns
@@ -135,6 +135,11 @@ class Receiver:
         if isinstance(self._run.sink, MarkedSink):
             self._run.sink.answered(event.task, event.data["number"])
 
+    def _due(self, event: Event, state: State) -> None:
+        source = self._run.source
+        if isinstance(source, MarkedSource) and source.arriving is not None:
+            source.arriving.due(event.data["number"])
+
     def _report(self, event: Event, state: State) -> None:
         name = event.task.name
         data: messages.Report = event.data
@@ -174,6 +179,7 @@ _TAKE: dict[EventKind, Callable[[Receiver, Event, State], on.Event | None]] = {
     EventKind.PASSED: Receiver._passed,
     EventKind.REFUSED: Receiver._refused,
     EventKind.ANSWERED: Receiver._answered,
+    EventKind.DUE: Receiver._due,
     EventKind.REPORT: Receiver._report,
     EventKind.CLOSED: Receiver._closed,
     EventKind.ENDED: lambda receiver, event, state: on.PipeEnded(event.task),

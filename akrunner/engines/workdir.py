@@ -172,11 +172,14 @@ class WorkDir:
     def log_path(self, task: TaskSpec) -> str:
         return os.path.join(self.task_dir(task), _LOG)
 
+    def checkpoint_dir(self, job: JobSpec) -> str:
+        """Return the job's directory for checkpoints."""
+        return job.checkpoint_dir if job.checkpoint_dir is not None else os.path.join(self.path, "checkpoints")
+
     def context(self, job: JobSpec, task: TaskSpec, tf_config: TFConfig, attempt: int, cpus: Sequence[int]) -> Context:
         """Return the context that a task is given."""
-        checkpoints = job.checkpoint_dir
-        if checkpoints is None:
-            checkpoints = os.path.join(self.path, "checkpoints")
+        checkpoints = self.checkpoint_dir(job)
+        if job.checkpoint_dir is None:
             with self._trouble(WriteError, "make"):
                 private_dir(checkpoints)
         context = job.context(task, tf_config, self.task_dir(task), self.files_dir(task), checkpoints, attempt, cpus)

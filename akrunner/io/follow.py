@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-import time
+import threading
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -38,18 +38,23 @@ def open_text(fd: int, form: Lines, schema: Schema | None, follow: bool, name: s
     """
     if bad is not None and not form.tolerant:
         raise no_bad_rows(name)
-    read = _growing(fd, name) if follow else lambda size: os.read(fd, _BLOCK)
+    over = threading.Event()
+    read = _growing(fd, name, over) if follow else lambda size: os.read(fd, _BLOCK)
     with ours(SourceError, f"source: cannot read {name} as {form.name}"):
         form, pieces, notes = form.text(read, name, growing=True, wait=schema is None, bad=bad)
     asked = pa.schema([(field.name, field.type) for field in schema]) if schema is not None else None
     parser = tolerant(form.parser(pieces, asked), pieces, bad, schema.arrow if schema is not None else None)
     if schema is not None:
         return TableSource(
-            schema.arrow, lambda: _judged(_as_asked(parse.batches(pieces, parser), schema.arrow), bad), name, bad=bad
+            schema.arrow,
+            lambda: _judged(_as_asked(parse.batches(pieces, parser), schema.arrow), bad),
+            name,
+            stop=over.set,
+            bad=bad,
         )
     with ours(SourceError, f"source: cannot read {name} as {form.name}"):
         guessed, batches = parse.opened(pieces, parser)
-    return TableSource(guessed, lambda: _judged(batches, bad), name, bad=bad, notes=tuple(notes))
+    return TableSource(guessed, lambda: _judged(batches, bad), name, stop=over.set, bad=bad, notes=tuple(notes))
 
 
 def _as_asked(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -65,8 +70,8 @@ def _judged(batches: Iterator[pa.RecordBatch], bad: BadRows | None) -> Iterator[
         bad.end()
 
 
-def _growing(fd: int, path: str) -> Callable[[int], bytes]:
-    """Return a function that reads a file that is still growing: at the file's end it waits for more.
+def _growing(fd: int, path: str, over: threading.Event) -> Callable[[int], bytes]:
+    """Return a function that reads a file that is still growing: at the file's end it waits for more, until `over` is set.
 
     The function raises SourceError if the file became shorter, was removed or was replaced by another one: what is written to
     the new file would never be read.
@@ -77,7 +82,8 @@ def _growing(fd: int, path: str) -> Callable[[int], bytes]:
         while not (data := os.read(fd, _BLOCK)):
             if regular:
                 _check_there(fd, path)
-            time.sleep(_POLL_SECONDS)
+            if over.wait(_POLL_SECONDS):
+                return b""
         return data
 
     return read

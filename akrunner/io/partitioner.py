@@ -38,6 +38,14 @@ def rechunk(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator
         yield from _joined(held)
 
 
+def behind(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows without the first `rows` of them."""
+    for batch in batches:
+        if rows < batch.num_rows:
+            yield batch.slice(rows)
+        rows = max(0, rows - batch.num_rows)
+
+
 class Partitioner:
     """Deals row i of the table to worker i modulo the number of workers.
 

@@ -199,6 +199,23 @@ def writes_output(source: bytes) -> int | None:
     return None
 
 
+def saves_by_checkpoint(source: bytes) -> int | None:
+    """Return the line of the first `task_config.checkpoint(...)` of a script, whatever `main` calls its argument; None if it has no
+    such call."""
+    tree = ast.parse(source)
+    mains = [
+        node.args.args[0].arg
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == "main" and node.args.args
+    ]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "checkpoint":
+            owner = node.func.value
+            if isinstance(owner, ast.Name) and owner.id in ("task_config", *mains):
+                return node.lineno
+    return None
+
+
 def read_script(spec: ScriptSpec) -> bytes:
     """Return the script's source."""
     if os.path.isfile(spec.real):

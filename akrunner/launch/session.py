@@ -40,6 +40,7 @@ class EventKind(Enum):
     OUTPUT = "output"
     PASSED = "passed"
     ANSWERED = "answered"
+    DUE = "due"
     REFUSED = "refused"
     REPORT = "report"
     CLOSED = "closed"
@@ -157,13 +158,15 @@ class TaskSession:
         self.writer.write(frames.ROWS, payload, rows)
         self.rows_sent += rows
 
-    def barrier(self, number: int) -> None:
+    def barrier(self, number: int, save: bool, place: Mapping[str, Any]) -> None:
         """Send a barrier: the task answers it once it has answered all rows before it. Blocks and raises as `send_rows`.
 
         Args:
             number: the barrier's number; each is greater than the one before.
+            save: whether a script that saves by `task_config.checkpoint()` saves here.
+            place: the place in the stream behind these rows, as JSON values.
         """
-        self.writer.write(frames.BARRIER, b"", number)
+        self.writer.write_json(frames.BARRIER, messages.Barrier(save=save, place=dict(place)), number)
 
     def was_given(self, rows: int, size: int) -> None:
         """Note how many rows and bytes the worker has got so far from another sender than this host."""
@@ -305,8 +308,8 @@ class TaskSession:
             left: messages.Left = messages.read(frame)
             self.left = list(left["notes"])
             return
-        if frame.kind == frames.ANSWERED:
-            self.post(EventKind.ANSWERED, {"number": frame.count})
+        if frame.kind in (frames.ANSWERED, frames.DUE):
+            self.post(EventKind.ANSWERED if frame.kind == frames.ANSWERED else EventKind.DUE, {"number": frame.count})
             return
         if frame.kind not in _KINDS:
             raise ProtocolError(f"a worker process does not send {name}")
@@ -326,6 +329,7 @@ _AFTER = {
     frames.COLUMNS: frames.ENTERED,
     frames.PASSED: frames.ENTERED,
     frames.ANSWERED: frames.ENTERED,
+    frames.DUE: frames.ENTERED,
     frames.LEFT: frames.CLOSED,
 }
 #: the bytes of a frame of several rows, several times what an output writer sends at once; and the bytes that describe each of

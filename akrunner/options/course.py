@@ -96,7 +96,8 @@ OPTIONS = (
         "int",
         TROUBLE,
         "how often everything is started again after a failure, with the rows from the start and the same `checkpoint_dir`; "
-        "`task_config.attempt` counts. The source must be one that can be read again.",
+        "`task_config.attempt` counts. The source must be one that can be read again. A stream goes on behind what was remembered, or "
+        "behind the last save of `task_config.checkpoint()`.",
         0,
         instead={
             **dict.fromkeys(FLINK[1:], "how often what fails itself may be started again, as when a machine fails."),
@@ -105,7 +106,7 @@ OPTIONS = (
         types={"pai": "int | None"},
         defaults={"pai": None},
         helps={"pai": "In place of what enableDynamicCluster means (3)."},
-        verbs=(*BATCH, *FLINK[1:], "pai"),
+        verbs=(*BATCH, "stream", *FLINK[1:], "pai"),
         help="Start everything again after a failure, up to so many times.",
         least=0,
     ),
@@ -151,8 +152,8 @@ OPTIONS = (
         "go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by `task_config.checkpoint()`; "
         "where there is no save yet, the job begins with the first row.",
         False,
-        verbs=BATCH,
-        needs={"run": ("checkpoint_dir",), "train": ("checkpoint_dir",)},
+        verbs=SCRIPTS,
+        needs=dict.fromkeys(SCRIPTS, ("checkpoint_dir",)),
         help="Go on from the saves of task_config.checkpoint() that an earlier job left in --checkpoint-dir.",
     ),
     Option(

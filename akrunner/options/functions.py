@@ -156,6 +156,8 @@ has been given, and Flink starts from the last one when a machine fails. A row m
         _ATTACHED,
         home=_FLINK,
         takes="stream",
+        # Flink's own checkpoints say where it goes on
+        leaves=("resume",),
         apart=("max_restarts",),
     ),
     Verb(

@@ -21,6 +21,7 @@ from akrunner.io.formats import check_format, check_output_format
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.paths import check_apart
 from akrunner.io.splits import check_split, check_table
+from akrunner.io.streams.counted import counted
 from akrunner.io.table import TableSource, no_rows
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.launch import capacity, environments, files, imported, interpreters
@@ -30,7 +31,7 @@ from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.places import check_directories, directory, made
 from akrunner.prepare.python import check_requirements, interpreter_for, optional_path
 from akrunner.prepare.schemas import schema_of
-from akrunner.prepare.scripts import check_order, check_script, check_writes
+from akrunner.prepare.scripts import check_order, check_saves, check_script, check_writes
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
 from akrunner.tables.asked import names_of, tables_spec
@@ -152,7 +153,9 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     if given.output is not None and table.read_from is not None:
         check_apart(table.read_from, given.output)
     check_bad_rows_apart(table)
-    job.check_restarts(table.replayable, table.name)
+    if mode == "stream" and table.replayable and (job.resume or job.supervision.max_restarts):
+        again = table
+        table = counted(table, table.name, lambda: again)
     schema = Schema.from_arrow(table.schema)
     codec.check_units(schema, job.output_schema)
     job = dataclasses.replace(
@@ -164,6 +167,9 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
         notes=(*job.notes, *read_twice(table), *table.notes),
         marked=table.arriving is not None,
     )
+    job.check_restarts(table.replayable, table.name)
+    if not (script.program and job.asks_about):
+        check_saves(script, job, table.name)
     return Prepared(job, table, interpreter), requirements
 
 
@@ -175,6 +181,11 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
     if given.engine.capabilities.here:
         capacity.check_fits(num_workers=given.num_workers, num_ps=given.num_ps, parallelism=parallelism)
     cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator, given.chief)
+    if mode == "stream" and (given.resume or given.max_restarts) and not given.engine.capabilities.marks:
+        raise ConfigError(
+            f"resume=, max_restarts= (--resume, --max-restarts): streams of engine='local' go on after an end; on {given.engine.name} "
+            "let a PyFlink program's checkpoints do that (akrunner.flink.stream)"
+        )
     for name in ("debug", "resume", "save_latest_checkpoint", "overwrite"):
         check_flag(name, getattr(given, name))
     return JobSpec(

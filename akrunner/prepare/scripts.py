@@ -73,3 +73,29 @@ def check_writes(script: ScriptSpec, job: JobSpec) -> None:
             "the script writes rows, but there is no output_schema= (--output-schema), and a stream needs it; give for "
             f"instance 'id bigint, p double'\n  File \"{script.name}\", line {line}"
         )
+
+
+def check_saves(script: ScriptSpec, job: JobSpec, source: str) -> None:
+    """Check that a script which saves by `task_config.checkpoint()` can go on after a save.
+
+    Args: source: the name of the job's rows.
+    Raises: ScriptError: it could not.
+    """
+    served = job.cluster.num_ps > 0 or job.cluster.coordinator
+    once = job.mode == "stream" and not job.marked
+    line = files.saves_by_checkpoint(files.read_script(script)) if served or once else None
+    if line is None:
+        return
+    if served:
+        why = (
+            "with num_ps= or coordinator= (--num-ps, --coordinator) other tasks change the model while one saves it, so that no place "
+            "in the rows belongs to it. Train in step (MultiWorkerMirroredStrategy) without them, or save by tf.train.Checkpoint in "
+            "task_config.checkpoint_dir and read all rows again"
+        )
+    else:
+        why = (
+            f"the rows of {source} come once, so that nobody could give those again that come after a save. A stream goes on from "
+            "kafka://, redis:// and files://, or from a file (--follow) with resume=True (--resume) or max_restarts=, on "
+            "engine='local'"
+        )
+    raise ScriptError(f'the script saves by checkpoint(), and {why}\n  File "{script.name}", line {line}')

@@ -16,6 +16,7 @@ from akrunner.io import formats, streams
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.follow import open_text
+from akrunner.io.streams.counted import counted
 from akrunner.io.table import TableSource
 from akrunner.prepare.arguments import SchemaLike
 from akrunner.prepare.schemas import schema_of
@@ -50,7 +51,8 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
     with ours(SourceError, "source: it cannot be read"):
         arrives = streams.is_stream(source)
     if not arrives:
-        return lines_source(given, follow)
+        lines = lines_source(given, follow)
+        return _going_on(given, lines) if follow and (given.get("resume") or given.get("max_restarts")) else lines
     url = os.fspath(source)
     shown_url = redacted(url.partition("?")[0])
     if check_flag("follow", follow):
@@ -79,6 +81,20 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
         check_seconds("flush_seconds", given["flush_seconds"])
         opened = system.open(url, columns, given["flush_seconds"], file)
     return {"source": opened, "input_format": None, "input_schema": None, "input_csv": None}
+
+
+def _going_on(given: Mapping[str, Any], lines: dict[str, Any]) -> dict[str, Any]:
+    """Return a growing file that `lines_source` has opened as one whose lines are counted, so that it can go on at one of them."""
+    first: TableSource = lines["source"]
+
+    def again() -> TableSource:
+        if first.bad is not None:
+            first.bad.restart()
+        opened: TableSource = lines_source({**given, "input_schema": first.schema}, True)["source"]
+        return opened
+
+    path = os.path.abspath(os.path.expanduser(os.fspath(given["source"])))
+    return {**lines, "source": counted(first, path, again)}
 
 
 def _open_lines(

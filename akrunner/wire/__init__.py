@@ -15,7 +15,8 @@ A script's requests for tables (LOOK_TABLE, READ_TABLE, WRITE_TABLE, TAKE_WORK; 
 TABLE_ROWS..., TABLE_DONE (or TABLE_FAILED) and WORK, each with the number of its request. From OPENED on, these frames may
 come between any two of the others.
 
-A BARRIER among a stream's ROWS comes back as ANSWERED when the script asks for the first row behind it.
+A BARRIER among a stream's ROWS comes back as ANSWERED when the script asks for the first row behind it; if the script saves
+by `task_config.checkpoint()`, when it has saved there. By DUE a task asks for such a barrier.
 The worker half owns these formats; the host imports them from here.
 """
 

@@ -69,7 +69,8 @@ class Context(TypedDict):
         work_dir: the script's directory.
         checkpoint_dir: the job's directory for checkpoints, which is not below `task_dir`.
         file_names: path of each of the script's files below the work directory -> its path where the user keeps it.
-        barriers: whether the marks of Flink's checkpoints come among the rows.
+        barriers: whether marks come among the rows: those of Flink's checkpoints, or of a stream whose position is stored.
+        places: whether these marks tell places in the stream from which another attempt, or job, can go on.
         splits: the names of the table's splits; empty if it has none.
         schema, output_schema: a dict for each column (`Field.describe`).
         output_inferred: whether the first rows that are written determine the output's schema.
@@ -96,6 +97,7 @@ class Context(TypedDict):
     work_dir: str
     data_format: str
     barriers: bool
+    places: bool
     splits: List[str]
     dataset_file: str
     script: Script

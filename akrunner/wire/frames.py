@@ -53,6 +53,8 @@ FORKED = 30
 ENDED = 31
 # to a host on another machine, in place of rows that are not sent to it
 PASSED = 32
+# worker -> host: a save of the stream's model is due; its count is the number of the barrier at which it saved last
+DUE = 33
 # worker -> host: requests for tables that a script reads or writes; each has the number of its request
 LOOK_TABLE = 40
 READ_TABLE = 41
@@ -77,7 +79,7 @@ NAMES = {
     READ_TABLE: "read table", WRITE_TABLE: "write table", CLOSE_TABLE: "close table", TAKE_WORK: "take work",
     TABLE_OPENED: "table opened", TABLE_DONE: "table done", TABLE_FAILED: "table failed", WORK: "work", TABLE_ROWS: "table rows",
     WRITE_MORE: "write more", READ_MORE: "read more", ADD_ROWS: "add rows",
-    MARKS: "marks", FORK: "fork", FORKED: "forked", ENDED: "ended",
+    DUE: "due", MARKS: "marks", FORK: "fork", FORKED: "forked", ENDED: "ended",
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")
@@ -96,14 +98,14 @@ _CONTEXT = 256 << 20
 _TABLE_ROWS = 1 << 31
 #: kind of frame -> its most bytes, for frames from the host to a worker process
 TO_WORKER = {
-    CONTEXT: _CONTEXT, MARKS: 1 << 34, DATA: 1 << 34, END: _STORY, START: _WORD, ROWS: 1 << 34, STOP: _WORD, BARRIER: 0,
+    CONTEXT: _CONTEXT, MARKS: 1 << 34, DATA: 1 << 34, END: _STORY, START: _WORD, ROWS: 1 << 34, STOP: _WORD, BARRIER: _STORY,
     TABLE_OPENED: _STORY, TABLE_DONE: _WORD, TABLE_FAILED: _STORY, WORK: _STORY, TABLE_ROWS: _TABLE_ROWS, WRITE_MORE: _WORD,
 }  # fmt: skip
 #: the same for frames from a worker process to the host
 FROM_WORKER = {
     HELLO: _WORD, OPENED: _WORD, READY: _WORD, ENTERED: _WORD, SERVING: _WORD, EXAMPLES: MOST_BYTES, COLUMNS: MOST_BYTES,
-    REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, PASSED: _STORY, LEFT: _STORY, LOOK_TABLE: _STORY, READ_TABLE: _STORY, WRITE_TABLE: _STORY,
-    CLOSE_TABLE: _WORD, TAKE_WORK: _STORY, ADD_ROWS: _TABLE_ROWS, READ_MORE: _WORD,
+    REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, DUE: 0, PASSED: _STORY, LEFT: _STORY,
+    LOOK_TABLE: _STORY, READ_TABLE: _STORY, WRITE_TABLE: _STORY, CLOSE_TABLE: _WORD, TAKE_WORK: _STORY, ADD_ROWS: _TABLE_ROWS, READ_MORE: _WORD,
 }  # fmt: skip
 #: the same for frames to and from a warm worker, before it gets its job
 TO_SPARE = {SPARE: _STORY, OFFER: _STORY, ORDER: _STORY, FORK: _WORD}

@@ -61,6 +61,18 @@ class End(TypedDict):
     splits: List[List[Count]]
 
 
+class Barrier(TypedDict):
+    """A mark in a stream whose place can be set. (Those of Flink's checkpoints have no body.)
+
+    Attributes:
+        save: whether tasks that save do it here.
+        place: the place in the stream, as its source tells it.
+    """
+
+    save: bool
+    place: Dict[str, Any]
+
+
 class Hello(TypedDict):
     """A worker process is there. Attributes: version: that of the protocol."""
 
@@ -367,6 +379,7 @@ class Ended(TypedDict):
 #: kind of frame -> the shape of its JSON. The context has its own module.
 SHAPES: Mapping[int, Any] = {
     frames.END: End,
+    frames.BARRIER: Barrier,
     frames.HELLO: Hello,
     frames.READY: Ready,
     frames.REPORT: Report,

@@ -11,28 +11,29 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import shutil
+import socket
+import time
 import zlib
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
+from akrunner.wire import saves
 from akrunner.worker import data, reading
 from akrunner.worker.asking import unknown
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from akrunner.worker.config import BatchTaskConfig
+    from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig
 
-#: directory of the saves below `checkpoint_dir`
-FOLDER = "akrunner-saves"
-_POSITION = "position.json"
 _OBJECTS = "objects"
 _STATE = "state"
 _PART = ".part"
-#: the version of `position.json`
-_VERSION = 1
+#: seconds in which the process of a job that was ended has to be gone
+_ENDING = 10.0
 #: arguments of `dataset` that are steps of the pipeline (`reading.Reading`)
 _STEPS = ("map", "image", "interleave", "prefetch")
 #: blocks of the file of rows that are compared, and the bytes of each
@@ -49,8 +50,11 @@ class Checkpoint(object):
         restored: whether the objects have the values of an earlier save.
     """
 
+    #: what has to be the same in a job that goes on
+    _needs = "the same table in the same order, the same select= and num_workers="
+
     def __init__(
-        self, config: BatchTaskConfig, every: Optional[int] = None, keep: int = 2, seed: Optional[int] = None,
+        self, config: Any, every: Optional[int] = None, keep: int = 2, seed: Optional[int] = None,
         save: Optional[Callable[[str], Any]] = None, restore: Optional[Callable[[str], Any]] = None,
         objects: Optional[Mapping[str, Any]] = None, fed: Sequence[str] = (), task: str = "", resume: bool = False,
         run_id: str = "", replayed: bool = False,
@@ -83,7 +87,7 @@ class Checkpoint(object):
         self._save = save
         self._restore = restore
         self._objects = dict(objects or {})
-        self._root = os.path.join(str(config.checkpoint_dir), FOLDER)
+        self._root = os.path.join(str(config.checkpoint_dir), saves.FOLDER)
         self._tasks = list(fed) or [task]
         self._run_id = run_id
         self._replayed = replayed
@@ -99,10 +103,16 @@ class Checkpoint(object):
         self._begun_with = 0
         #: whether a save is due as soon as the epoch has ended
         self._due = False
+        #: whether an epoch was given in this attempt
+        self._trains = False
         self._seed = int.from_bytes(os.urandom(4), "little") if seed is None else seed
         self._how: Optional[Dict[str, Any]] = None
         self._expected: Optional[int] = None
-        self._rows = _print_of(config)
+        #: whether the script has taken the last batch of this epoch; None if nobody knows
+        self._taken: Optional[bool] = None
+        self._rows = self._print()
+        if not replayed:
+            _hold(self._folder(task))
         self._written: Optional[Tuple[int, int]] = None
         self._resumed: Optional[Dict[str, Any]] = None
         self._go_on(resume, config.attempt > 0)
@@ -121,7 +131,13 @@ class Checkpoint(object):
             RuntimeError: `trained()` was not called after each batch.
         """
         reading.check_positive("count", count)
+        if self.restored and self.epoch >= count and not self._trains:
+            self._config._job.note(
+                "checkpoint(): all %d epochs were done before (%s), so nothing was trained: give epochs() a larger number to go on, "
+                "or begin anew in another checkpoint_dir" % (count, self._root)
+            )
         while self.epoch < count:
+            self._trains = True
             if self._batch and self._how is not None:
                 # the script has left this epoch, and goes on with it
                 self._resumed = self._how
@@ -177,7 +193,13 @@ class Checkpoint(object):
         rows: Iterator[Dict[str, Any]] = self._config._source(split).batches(batch_size, **options)
         for _ in range(left_out):
             next(rows, None)
-        return rows
+        self._taken = False
+        return self._to_the_end(rows)
+
+    def _to_the_end(self, rows: Iterator[Dict[str, Any]]) -> Iterator[Dict[str, Any]]:
+        """Yield the batches, and note that all were taken."""
+        yield from rows
+        self._taken = True
 
     def trained(self, batches: int = 1) -> None:
         """Say that the model has been trained on the next batch; saves every `every` batches.
@@ -188,8 +210,7 @@ class Checkpoint(object):
             RuntimeError: the epoch has fewer batches.
         """
         reading.check_positive("batches", batches)
-        if self._how is None:
-            raise RuntimeError("trained() belongs between the batches of an epoch: for epoch in checkpoint.epochs(n): ...")
+        self._check_within()
         before = self.step
         self._batch += batches
         self.step += batches
@@ -204,6 +225,17 @@ class Checkpoint(object):
                 self._due = True
             else:
                 self._save_once()
+
+    def _check_within(self) -> None:
+        if self._how is None:
+            raise RuntimeError("trained() belongs between the batches of an epoch: for epoch in checkpoint.epochs(n): ...")
+
+    def _check_unread(self) -> None:
+        if self._how is not None:
+            raise RuntimeError(
+                "an epoch's rows are given once: for epoch in checkpoint.epochs(n): ... Other rows, as for an evaluation, come "
+                "from task_config.dataset()"
+            )
 
     def _trained_by_fit(self, batches: int) -> None:
         """Count what one step of `fit` has trained on; the last of fit(steps_per_execution=) may have had fewer batches."""
@@ -225,7 +257,7 @@ class Checkpoint(object):
         if self._replayed:
             return
         folder = self._folder(self._task)
-        name = _name(self._number + 1)
+        name = saves.name_of(self._number + 1)
         part = os.path.join(folder, name + _PART)
         # of an attempt that was ended while it saved
         shutil.rmtree(part, ignore_errors=True)
@@ -238,7 +270,7 @@ class Checkpoint(object):
             state = os.path.join(part, _STATE)
             os.mkdir(state)
             self._save(state)
-        with open(os.path.join(part, _POSITION), "w") as f:
+        with open(os.path.join(part, saves.POSITION), "w") as f:
             json.dump(self._position(), f, sort_keys=True)
         _flush(part)
         try:
@@ -295,37 +327,24 @@ class Checkpoint(object):
 
     def _said(self, number: int) -> Dict[str, Any]:
         """Return the position of a save. Raises: ValueError: it is damaged."""
-        folder = os.path.join(self._folder(self._task), _name(number))
-        try:
-            with open(os.path.join(folder, _POSITION)) as f:
-                said: Dict[str, Any] = json.load(f)
-                if isinstance(said, dict):
-                    return said
-                why = "it is no JSON object"
-        except (FileNotFoundError, NotADirectoryError, ValueError) as e:
-            why = str(e)
-        raise ValueError(
-            "checkpoint_dir: %s is damaged: %s: %s; remove that directory, and the job goes on with the save before it"
-            % (folder, _POSITION, why)
-        )
+        return saves.read(self._folder(self._task), number)
 
     def _check_rows(self, number: int) -> None:
         """Raises: ValueError: a save was made with other rows, or by another version."""
-        folder = os.path.join(self._folder(self._task), _name(number))
+        folder = os.path.join(self._folder(self._task), saves.name_of(number))
         said = self._said(number)
-        if said.get("version") != _VERSION:
+        if said.get("version") != saves.VERSION:
             raise ValueError("%s was saved by another version of akrunner: begin with another checkpoint_dir" % folder)
         if said["rows"] != self._rows:
             raise ValueError(
-                "checkpoint_dir: the rows of this task are not those that %s was saved with (%s): going on needs the same table in "
-                "the same order, the same select= and num_workers=; a job with others begins anew in another checkpoint_dir"
-                % (folder, _differs(said["rows"], self._rows))
+                "checkpoint_dir: the rows of this task are not those that %s was saved with (%s): going on needs %s; a job with others "
+                "begins anew in another checkpoint_dir" % (folder, _differs(said["rows"], self._rows), self._needs)
             )
 
     def _read(self, number: int) -> None:
         """Take position and objects from a save. Raises: ValueError: it does not fit these rows or objects."""
         self._check_rows(number)
-        folder = os.path.join(self._folder(self._task), _name(number))
+        folder = os.path.join(self._folder(self._task), saves.name_of(number))
         said = self._said(number)
         if said["saved"] != self._saved():
             raise ValueError(
@@ -351,7 +370,7 @@ class Checkpoint(object):
 
     def _position(self) -> Dict[str, Any]:
         return {
-            "version": _VERSION, "epoch": self.epoch, "batch": self._batch, "step": self.step, "seed": self._seed,
+            "version": saves.VERSION, "epoch": self.epoch, "batch": self._batch, "step": self.step, "seed": self._seed,
             "rows": self._rows, "how": self._how, "saved": self._saved(), "run_id": self._run_id,
             "attempt": self._config.attempt,
         }  # fmt: skip
@@ -381,11 +400,7 @@ class Checkpoint(object):
             by_tensorflow: whether TensorFlow shuffles, whose order also follows the seed of all its operations.
         """
         reading.check_counts(batch_size, shuffle, seed=seed)
-        if self._how is not None:
-            raise RuntimeError(
-                "an epoch's rows are given once: for epoch in checkpoint.epochs(n): ... Other rows, as for an evaluation, come "
-                "from task_config.dataset()"
-            )
+        self._check_unread()
         how = dict(
             batch_size=batch_size, shuffle=shuffle, seed=seed, split=split, drop_remainder=bool(options.get("drop_remainder")),
             uneven=options.get("uneven", "keep"),
@@ -398,6 +413,7 @@ class Checkpoint(object):
                 % (self.epoch, _differs(self._resumed, how))
             )
         self._how = how
+        self._taken = None
         self._expected = self._batches(how) if counted else None
         return self._batch
 
@@ -413,28 +429,43 @@ class Checkpoint(object):
 
     def _ended(self) -> None:
         if not self._batch and self._expected != 0:
-            raise RuntimeError(
-                "epoch %d has ended, and trained() was not called: call it after each batch, or give fit() "
-                "callbacks=[checkpoint.callback()]" % self.epoch
-            )
+            raise RuntimeError(NOT_TRAINED % self.epoch)
+        if self._expected is not None and self._batch < self._expected:
+            self._fewer()
         self.epoch += 1
         self._batch = 0
         self._how = self._resumed = None
 
+    def _fewer(self) -> None:
+        """Tell that an epoch had more batches than `trained()` was called for.
+
+        Raises:
+            RuntimeError: the script has taken all of them.
+        """
+        told = "trained() was called for %d of the %d batches of epoch %d" % (self._batch, self._expected or 0, self.epoch)
+        if self._taken:
+            raise RuntimeError(
+                "%s, which the script has all taken: call it for a batch that is left out (continue), too, as the save counts "
+                "batches" % told
+            )
+        if self._taken is None:
+            self._config._job.note(
+                "checkpoint(): %s. If the script has left that epoch early, all is well; if it leaves out batches (continue), it has "
+                "to call trained() for them, too, as the save counts batches" % told
+            )
+
+    def _print(self) -> Dict[str, Any]:
+        """Return what tells this task's rows from others."""
+        return _print_of(self._config)
+
     # -- files
 
     def _folder(self, task: str) -> str:
-        return os.path.join(self._root, task.replace(":", "-"))
+        return saves.folder_of(str(self._config.checkpoint_dir), task)
 
     def _saves(self, task: str) -> List[int]:
         """Return the numbers of a task's complete saves, in order."""
-        try:
-            names = os.listdir(self._folder(task))
-        except OSError as e:
-            if e.errno != errno.ENOENT:
-                raise
-            return []
-        return sorted(int(name) for name in names if name.isdigit())
+        return saves.numbers(self._folder(task))
 
     def _common(self, counts: Callable[[str, int], bool]) -> List[int]:
         """Return the numbers of the saves that every task has, in order: tasks that compute together go on together.
@@ -458,7 +489,7 @@ class Checkpoint(object):
     def _made_now(self, task: str, number: int) -> bool:
         """Whether a save was made in this attempt of this job."""
         try:
-            with open(os.path.join(self._folder(task), _name(number), _POSITION)) as f:
+            with open(os.path.join(self._folder(task), saves.name_of(number), saves.POSITION)) as f:
                 said = json.load(f)
         except (OSError, ValueError):
             return False  # it is being removed, or damaged, which is told when it is read
@@ -474,7 +505,7 @@ class Checkpoint(object):
 
     def _remove(self, numbers: Sequence[int]) -> None:
         for number in [] if self._replayed else numbers:
-            path = os.path.join(self._folder(self._task), _name(number))
+            path = os.path.join(self._folder(self._task), saves.name_of(number))
             # a job that is ended while it removes a save leaves none that looks complete
             shutil.rmtree(path + _PART, ignore_errors=True)
             os.rename(path, path + _PART)
@@ -498,23 +529,75 @@ _NOT_HERE = {
 }
 
 
+#: the error about an epoch, whose number it has
+NOT_TRAINED = (
+    "epoch %d has ended, and trained() was not called: call it after each batch, or give fit() "
+    "callbacks=[checkpoint.callback()]"
+)
+_SERVED = (
+    "checkpoint(): with parameter servers (num_ps=, coordinator=) other tasks change the model while one saves it, so that no place "
+    "in the rows belongs to it: train in step (MultiWorkerMirroredStrategy, without num_ps= and coordinator=), or save by "
+    "tf.train.Checkpoint in task_config.checkpoint_dir and read all rows again"
+)
+
+
 def of(config: BatchTaskConfig, context: Any, options: Mapping[str, Any]) -> Checkpoint:
     """Return the checkpoint of a task. Args: context: the task's context; options: what the script gave."""
+    return Checkpoint(config, **of_task(config, context), **options)
+
+
+def of_task(config: Union[BatchTaskConfig, StreamTaskConfig], context: Any) -> Dict[str, Any]:
+    """Return the arguments of a `Checkpoint` that the context has.
+
+    Raises:
+        RuntimeError: a model that is trained in this way has no place in the rows.
+    """
+    if context["tf_config"]["cluster"].get("ps") or context["first"] not in context["fed"]:
+        raise RuntimeError(_SERVED)
     if context["task"] not in context["fed"]:
         raise RuntimeError("checkpoint() is for tasks that get rows, and %s gets none" % context["task"])
-    return Checkpoint(
-        config,
+    return dict(
         fed=context["fed"],
         task=context["task"],
         resume=context["resume"],
         run_id=context["run_id"],
         replayed=config._job.replayed,
-        **options,
     )
 
 
-def _name(number: int) -> str:
-    return "%08d" % number
+def _hold(folder: str) -> None:
+    """Let no other process save in a task's directory as long as this process lives, whatever ends it.
+
+    Raises:
+        ValueError: another process saves there.
+        OSError: the file that is locked cannot be made.
+    """
+    # a file in the place of the directory is told first
+    saves.numbers(folder)
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    # it stays open: the lock would go with the first descriptor of that file that this process closes
+    lock = os.open(folder + ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    until = time.monotonic() + _ENDING
+    while not _locked(lock):
+        if time.monotonic() > until:
+            owner = os.pread(lock, 256, 0).decode("utf-8", "replace").strip()
+            raise ValueError(
+                "checkpoint_dir: another job saves in %s now (process %s): each job needs a checkpoint_dir of its own"
+                % (folder, owner or "unknown")
+            )
+        # the process of a job that was killed may still be ending
+        time.sleep(0.1)
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, ("%d on %s\n" % (os.getpid(), socket.gethostname())).encode("utf-8"), 0)
+
+
+def _locked(lock: int) -> bool:
+    """Lock a file. Returns: whether this process has the lock, or the file system has none."""
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as e:
+        return e.errno not in (errno.EACCES, errno.EAGAIN)
+    return True
 
 
 def _made(tf: Any, objects: Mapping[str, Any]) -> Any:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from akrunner.worker.checkpoint import Checkpoint
     from akrunner.worker.context import TFContext
     from akrunner.worker.output import OutputWriter
+    from akrunner.worker.stream_checkpoint import StreamCheckpoint
 
 
 class TaskConfig(object):
@@ -312,7 +313,7 @@ class BatchTaskConfig(TaskConfig):
         Raises:
             ValueError: the directory has saves of an earlier job and `resume` is not given; or the saves are of other rows, of
                 other objects.
-            RuntimeError: this task gets no rows.
+            RuntimeError: this task gets no rows, or parameter servers have the model.
         """
         from akrunner.worker import checkpoint
 
@@ -422,3 +423,40 @@ class StreamTaskConfig(TaskConfig):
             batch_size, defaults, drop_remainder, columns=columns, nulls=nulls
         )
         return batches
+
+    def checkpoint(
+        self, every: Optional[int] = None, keep: int = 2,
+        save: Optional[Callable[[str], Any]] = None, restore: Optional[Callable[[str], Any]] = None, **objects: Any,
+    ) -> StreamCheckpoint:  # fmt: skip
+        """Save a model and its place in the stream as one, so that a job that is started again goes on there.
+
+        After a failure (`max_restarts=`), or in a new job with the same `checkpoint_dir` and `resume=True`, the objects have the
+        values of the newest save, and the stream goes on with the rows behind it: none is learned twice and none is left out.
+        Call it before the first row is read.
+
+        ::
+
+            checkpoint = task_config.checkpoint(every=1000, model=model, optimizer=optimizer)
+            for epoch in checkpoint.epochs():  # what comes between two saves
+                for features, label in checkpoint.dataset(64, label="y"):
+                    step(features, label)
+                    checkpoint.trained()
+
+        Args:
+            every: a save is due after so many batches; it is made at the next mark of the stream, at the same rows by all tasks.
+            keep: how many saves to keep.
+            save: a function that writes what is to be saved into the directory that it is given: for what is no TensorFlow
+                object.
+            restore: a function that reads from such a directory what `save` wrote.
+            **objects: what is saved, such as `model=model, optimizer=optimizer`: what `tf.train.Checkpoint` takes.
+        Returns:
+            the `StreamCheckpoint`, restored if the job goes on.
+        Raises:
+            ValueError: the directory has saves of an earlier job and `resume` is not given; or the saves are of other columns, of
+                another number of workers, of other objects.
+            RuntimeError: the rows behind a save could not be read again, or rows were read already.
+        """
+        from akrunner.worker import stream_checkpoint
+
+        given = dict(every=every, keep=keep, save=save, restore=restore, objects=objects)
+        return stream_checkpoint.of(self, running.context(), running.stream(), given)

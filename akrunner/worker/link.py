@@ -178,7 +178,8 @@ class Link(object):
                     self._stop()
                     continue
                 if frame is not None and frame.kind == frames.BARRIER:
-                    stream.barrier(frame.count, self.check_host)
+                    told: messages.Barrier = messages.read(frame) if frame.payload else messages.Barrier(save=False, place={})
+                    stream.barrier(frame.count, self.check_host, told["save"], told["place"])
                     continue
                 if frame is None or frame.kind != frames.ROWS:
                     break

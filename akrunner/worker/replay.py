@@ -47,6 +47,9 @@ class _Job(object):
     def uneven(self, **rows: int) -> None:
         pass
 
+    def note(self, what: str) -> None:
+        print("[replay] %s" % what)
+
 
 def main(argv: List[str]) -> int:
     """Run the replay and return the exit code. Exceptions of the script are not caught, so that a debugger can catch them.

@@ -43,20 +43,29 @@ class RowStream(object):
         barriers: whether barriers may come among the rows. If so, no row is read ahead, and before a barrier the rows that
             wait for a full batch are given as a short one.
         answered: called with a barrier's number when the script asks for the rows behind it; None for none.
+        epochs: whether the rows are read in epochs, each of which ends at a barrier to save at. Other barriers count for
+            nothing then.
+        reached: the barrier to save at that has been reached: no rows come until `go_on`. None: rows come.
     """
 
     def __init__(self, data_format: str = "examples", barriers: bool = False) -> None:
         self._format = data_format
         self.barriers = barriers
         self.answered: Optional[Callable[[int], Any]] = None
+        self.epochs = False
+        self.reached: Optional[Barrier] = None
         self._queue: Any = queue.Queue(_DEPTH)
         self._lock = threading.Lock()
         self._state = "new"
         self._kept: Optional[List[Any]] = []
         self._kept_bytes = 0
         self._ended = False
+        #: an item that has come before it was drawn
+        self._next: Any = None
         self._refused: Optional[Refused] = None
         self.rows_read = 0
+        #: rows of the epochs before
+        self._read_before = 0
 
     def disown(self, refused: Refused) -> None:
         """Give no rows: this is the copy in a process that the script has forked, where none arrive.
@@ -80,9 +89,16 @@ class RowStream(object):
         """
         self._wait_put((count, payload), host_is_there)
 
-    def barrier(self, number: int, host_is_there: Callable[[], Any]) -> None:
-        """Take a barrier: it is answered after all rows before it."""
-        self._wait_put(_Barrier(number), host_is_there)
+    def barrier(self, number: int, host_is_there: Callable[[], Any], save: bool = False, place: Any = None) -> None:
+        """Take a barrier: it is answered after all rows before it.
+
+        Args:
+            number: the barrier's number.
+            host_is_there: called now and then while it blocks.
+            save: whether it is one to save at.
+            place: the place in the stream; None if it has none that can be set.
+        """
+        self._wait_put(Barrier(number, save, place), host_is_there)
 
     def end(self, host_is_there: Callable[[], Any]) -> None:
         """Mark the end of the rows."""
@@ -97,6 +113,45 @@ class RowStream(object):
                 host_is_there()
 
     # -- the script
+
+    def in_epochs(self) -> None:
+        """Read the rows in epochs from now on.
+
+        Raises:
+            RuntimeError: rows were read before.
+        """
+        with self._lock:
+            if self._state != "new" or self.epochs:
+                raise RuntimeError(
+                    "checkpoint() comes before the first row of a stream is read, and once: rows that were read before it would be "
+                    "in no save"
+                )
+            self.epochs = True
+
+    def wait(self) -> bool:
+        """Wait until it is known what comes next. Returns: whether rows come: neither a barrier to save at, nor the end."""
+        self._check()
+        while not self._ended and self.reached is None and self._next is None:
+            item = self._drawn(None)
+            if item is not None:
+                self._next = item
+        return self._next is not None
+
+    def go_on(self) -> None:
+        """Begin the next epoch: the barrier that was reached is answered, and rows come again."""
+        assert self.reached is not None
+        number, self.reached = self.reached.number, None
+        with self._lock:
+            self._state = "new"
+            self._kept, self._kept_bytes = [], 0
+            self._read_before = self.rows_read
+        if self.answered is not None:
+            self.answered(number)
+
+    @property
+    def left(self) -> bool:
+        """Whether the rows of this epoch have neither been read to their end, nor has the stream ended."""
+        return self.reached is None and not self._ended
 
     def dataset(self) -> Any:
         """Return a `tf.data.Dataset` of scalar serialized Examples. Its rows can be read once; a second pass is an error.
@@ -181,17 +236,15 @@ class RowStream(object):
             for item in list(self._kept or ()):
                 yield self._given(item)
                 self._asked_on(item)
-            while not self._ended:
+            while not self._ended and self.reached is None:
                 self._check()
                 try:
-                    with timing.spending("pipe"):
-                        item = self._queue.get(timeout=pause)
+                    item = self._drawn(pause)
                 except queue.Empty:
                     yield None
                     continue
-                if item is _END:
-                    self._ended = True
-                    break
+                if item is None:
+                    continue
                 self._keep(item)
                 yield self._given(item)
                 self._asked_on(item)
@@ -199,8 +252,27 @@ class RowStream(object):
             with self._lock:
                 self._state = "dropped"
 
+    def _drawn(self, pause: Optional[float]) -> Any:
+        """Return the next item; None for one that counts for nothing, or ends the epoch or the stream, which is noted.
+
+        Raises:
+            queue.Empty: none has come within `pause` seconds.
+        """
+        if self._next is not None:
+            item, self._next = self._next, None
+            return item
+        with timing.spending("pipe"):
+            item = self._queue.get(timeout=pause)
+        if item is _END:
+            self._ended = True
+            return None
+        if self.epochs and isinstance(item, Barrier):
+            self.reached = item if item.save else None
+            return None
+        return item
+
     def _given(self, item: Any) -> Tuple[int, Any]:
-        if isinstance(item, _Barrier):
+        if isinstance(item, Barrier):
             return 0, None
         rows, payload = item
         self.rows_read += rows
@@ -208,7 +280,7 @@ class RowStream(object):
 
     def _asked_on(self, item: Any) -> None:
         """Note that the reader asks for more after an item, so it is done with that item: a barrier is answered."""
-        if isinstance(item, _Barrier) and self.answered is not None:
+        if isinstance(item, Barrier) and self.answered is not None:
             self.answered(item.number)
 
     def _check(self) -> None:
@@ -227,21 +299,31 @@ class RowStream(object):
                     "job in batch mode, where rows can be read many times"
                 )
             self._state = "running"
-            self.rows_read = 0
+            self.rows_read = self._read_before
             self._kept = self._kept or []
 
     def _keep(self, item: Any) -> None:
         if self._kept is not None:
-            self._kept_bytes += 0 if isinstance(item, _Barrier) else len(item[1])
+            self._kept_bytes += 0 if isinstance(item, Barrier) else len(item[1])
             if self._kept_bytes <= _KEPT_BYTES:
                 self._kept.append(item)
             else:
                 self._kept = None
 
 
-class _Barrier(object):
-    def __init__(self, number: int) -> None:
+class Barrier(object):
+    """A mark among the rows.
+
+    Attributes:
+        number: its number.
+        save: whether tasks that save do it here.
+        place: the place in the stream, from which another attempt or job can go on; None if none can.
+    """
+
+    def __init__(self, number: int, save: bool, place: Any) -> None:
         self.number = number
+        self.save = save
+        self.place = place
 
 
 def _regrouped(vectors: Iterable[Any], size: int, drop_remainder: bool) -> Iterator[Any]:

@@ -345,6 +345,15 @@ class Task(object):
         self.writer.flush()
         self.link.writer.write(frames.ANSWERED, b"", number)
 
+    def due(self, number: int) -> None:
+        """Ask the host for a barrier to save at. Args: number: of the barrier at which this task has saved last; 0 for none."""
+        self.link.writer.write(frames.DUE, b"", number)
+
+    def note(self, what: str) -> None:
+        """Tell the host, at the end, what the user should know; it becomes a warning of the job."""
+        if what not in self.notes:
+            self.notes.append(what)
+
     def report(self, metrics: Dict[str, float], step: Optional[int]) -> None:
         with timing.spending("report"):
             self.link.writer.write_json(frames.REPORT, messages.Report(metrics=metrics, step=step, time_ns=time.time_ns()))
@@ -464,7 +473,8 @@ def build_config(context: Context, rows: int, writer: OutputWriter, job: Any, st
         context: the task's context.
         rows: the number of rows in this task's dataset file.
         writer: the task's output writer.
-        job: an object with `shares`, `splits`, `report`, `serve`, `uneven` and `replayed`: the `Task`, or its stand-in in a replay.
+        job: an object with `shares`, `splits`, `report`, `serve`, `uneven`, `note` and `replayed`: the `Task`, or its stand-in in
+            a replay.
         stream: the task's rows in a stream; None in another mode.
     """
     running.enter(context, writer, stream)

@@ -169,7 +169,7 @@ class Remembering:
     def commit(self, mark: Mark) -> None:
         self.log.append(("commit", mark.position))
 
-    def stop(self) -> None:
+    def finish(self) -> None:
         self.log.append("stop")
 
     def close(self) -> None:

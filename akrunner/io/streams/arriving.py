@@ -10,6 +10,11 @@
 A crash in between loses nothing: the rows behind the last stored position come again.
 
 In a transaction (`TransactionSink`) the consumer commits what was written and the position together, and says `stored` afterwards.
+
+A script that saves its model (`task_config.checkpoint`) answers only the marks at which it has saved. All tasks save at the same
+marks; each mark tells the place in the stream, which is saved with the model, and from which the next attempt, or job, goes on::
+
+    a task      DUE -> due -> feeder: the next mark is one to save at
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +55,10 @@ class Mark:
     position: Any
 
 
+#: sends a mark: (its number, whether tasks that save do it there, the place in the stream)
+Send = Callable[[int, bool, Mapping[str, Any]], None]
+
+
 class Arriving:
     """The rows of a stream while a job reads them.
 
@@ -64,6 +73,7 @@ class Arriving:
         self._wait = wait
         self._idle = idle
         self._stopped = threading.Event()
+        self._finished = False
         self._lock = threading.Lock()
         self._number = 0
         #: each mark, and the tasks that have not answered it
@@ -73,7 +83,13 @@ class Arriving:
         self._stored = 0
         self._storing = threading.Condition()
         self._tasks: frozenset[str] = frozenset()
-        self._send: Callable[[int], None] | None = None
+        self._send: Send | None = None
+        #: whether a task wants to save
+        self._due = threading.Event()
+        #: the number of the last mark to save at
+        self._saved_at = 0
+        #: whether rows have come since then
+        self._unsaved = False
         self._closed = False
 
     @property
@@ -93,17 +109,46 @@ class Arriving:
             return self._ended and not self._marks
 
     def stop(self) -> None:
-        """Let the rows end, as if the stream had ended; any thread may call it."""
+        """Let the rows of this attempt end, as if the stream had ended; any thread may call it."""
         self._stopped.set()
+
+    def finish(self) -> None:
+        """Let the rows end for good, also those of an attempt that begins later; any thread may call it."""
+        self._finished = True
+        self._stopped.set()
+
+    # -- before an attempt
+
+    def begin(self, place: Mapping[str, Any] | None) -> None:
+        """Make ready for an attempt, while nothing is read.
+
+        Args:
+            place: the place in the stream that the newest save has; None: the rows begin behind the position that was stored
+                last.
+        Raises:
+            AkrunnerError: the rows behind that place cannot be read.
+        """
+        with self._lock:
+            # tasks that are gone answer no more
+            self._marks.clear()
+            self._saved_at = 0
+            self._ended = False
+        self._send = None
+        self._due.clear()
+        self._unsaved = False
+        if not self._finished:
+            self._stopped.clear()
+        self._source.begin(place)
 
     # -- the feeder
 
-    def marking(self, tasks: Sequence[str], send: Callable[[int], None]) -> None:
+    def marking(self, tasks: Sequence[str], send: Send) -> None:
         """Begin to mark positions.
 
         Args:
             tasks: the names of the tasks that get rows.
-            send: sends every task a mark's number, behind the rows that it was sent.
+            send: sends every task a mark, behind the rows that it was sent: its number, whether tasks that save do it there,
+                and the place in the stream.
         """
         self._tasks, self._send = frozenset(tasks), send
 
@@ -122,27 +167,34 @@ class Arriving:
             batch = self._reached(lambda: self._source.take(_TAKE_SECONDS))
             now = time.monotonic()
             if batch is not None:
+                self._unsaved = True
                 yield batch
             if batch is not None or not self._source.ready:
                 came = now = time.monotonic()
-            if batch is None or now - marked >= _MARK_SECONDS:
-                self._mark()
+            due = self._due.is_set()
+            if due or batch is None or now - marked >= _MARK_SECONDS:
+                self._mark(due)
                 marked = now
-            if batch is None and self._idle is not None and now - came >= self._idle:
+            if batch is None and (self._source.ended or (self._idle is not None and now - came >= self._idle)):
                 break
-        self._mark()
+        self._mark(save=True)
         with self._lock:
             self._ended = True
 
-    def _mark(self) -> None:
+    def _mark(self, save: bool) -> None:
+        """Send a mark, if rows have come since the last one. Args: save: whether it is one to save at."""
         position = self._source.position()
-        if position is None or self._send is None:
+        if self._send is None or (position is None and not (save and self._unsaved)):
             return
         with self._lock:
             self._number += 1
             number = self._number
             self._marks.append((Mark(number, position), set(self._tasks)))
-        self._send(number)
+            if save:
+                self._saved_at = number
+                self._due.clear()
+        self._unsaved = not save
+        self._send(number, save, self._source.reached())
 
     def settle(self) -> None:
         """Mark the rows so far, and return once their position is stored.
@@ -150,7 +202,7 @@ class Arriving:
         The source calls this from within `take`, before it gives up rows that another reader will get. It returns without that
         soon after the stream was stopped.
         """
-        self._mark()
+        self._mark(save=True)
         number, until = self._number, None
         with self._storing:
             while self._stored < number and (until is None or time.monotonic() < until):
@@ -191,6 +243,13 @@ class Arriving:
 
     # -- the receiver and the consumer
 
+    def due(self, number: int) -> None:
+        """Note that a task wants to save. Args: number: of the mark at which it has saved last; 0: it has not saved."""
+        with self._lock:
+            # the mark to save at that was sent since will do
+            if number >= self._saved_at:
+                self._due.set()
+
     def answered(self, task: str, number: int) -> list[Mark]:
         """Note that a task has answered all rows before a mark.
 
@@ -203,7 +262,12 @@ class Arriving:
                 if other.number <= number:
                     waiting.discard(task)
             while self._marks and not self._marks[0][1]:
-                ready.append(self._marks.popleft()[0])
+                mark = self._marks.popleft()[0]
+                if mark.position is not None:
+                    ready.append(mark)
+                elif ready:
+                    # no rows had come between a mark and the one to save at behind it
+                    ready[-1] = Mark(mark.number, ready[-1].position)
         return ready
 
     def stored(self, mark: Mark) -> None:

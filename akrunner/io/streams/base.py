@@ -33,12 +33,14 @@ class Away(Exception):
 class StreamSource(Protocol):
     """The rows of one stream, as they arrive, and the positions behind them.
 
-    One thread calls `connect`, `take` and `position`. Another calls `commit`, and `close` after the first has ended.
+    One thread calls `connect`, `take`, `position` and `reached`. Another calls `commit`, and `close` after the first has ended.
+    `begin` is called while no thread reads.
 
     Attributes:
         schema: the schema of the rows.
         name: the stream's name in errors and warnings, without secrets.
         ready: whether rows that are there would have come by now. (A group of consumers is formed within some seconds.)
+        ended: whether no more rows will come, for ever.
     """
 
     schema: pa.Schema
@@ -47,8 +49,22 @@ class StreamSource(Protocol):
     @property
     def ready(self) -> bool: ...
 
+    @property
+    def ended(self) -> bool: ...
+
+    def begin(self, place: Mapping[str, Any] | None) -> None:
+        """Say where the next `connect` begins.
+
+        Args:
+            place: what `reached` has returned, in this process or in an earlier one; None: behind the position that was stored
+                last.
+        Raises:
+            AkrunnerError: the rows behind that place cannot be read.
+        """
+        ...
+
     def connect(self) -> None:
-        """Begin behind the position that was stored last.
+        """Begin, or begin again, where `begin` says; behind the position that was stored last if it was not called.
 
         Raises:
             Away: the server cannot be reached.
@@ -67,6 +83,10 @@ class StreamSource(Protocol):
 
     def position(self) -> Any:
         """Return the position behind all rows that `take` has returned; None if it is that of the call before."""
+        ...
+
+    def reached(self) -> Mapping[str, Any]:
+        """Return the place behind all rows that `take` has returned, as JSON values. Unlike a position it says all of it."""
         ...
 
     def commit(self, position: Any) -> None:
@@ -323,6 +343,25 @@ class Place:
                 raise self.wrong(f"config={path}: line {number} is no NAME=VALUE")
             found[name.strip()] = value.strip()
         return found
+
+
+def same_place(place: Mapping[str, Any], what: str, own: str) -> Mapping[str, Any]:
+    """Return the place of a save, once it is checked to be one in this stream.
+
+    Args:
+        place: the place.
+        what: what the stream is: "topic".
+        own: the name of this one.
+    Raises:
+        ConfigError: it is a place in another stream.
+    """
+    if place.get(what) != own:
+        there = next((f"the {kind} {shown(name)}" for kind, name in place.items() if isinstance(name, str)), "another stream")
+        raise ConfigError(
+            f"checkpoint_dir: its saves are of {there}, and the source is the {what} {shown(own)}: go on with the same, or begin "
+            "in another checkpoint_dir"
+        )
+    return place
 
 
 def with_meta(schema: pa.Schema | None, meta: Mapping[str, pa.DataType], place: Place) -> tuple[pa.Schema, pa.Schema]:

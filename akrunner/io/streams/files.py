@@ -12,8 +12,9 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +22,9 @@ import pyarrow as pa
 
 from akrunner.errors import AkrunnerError, SinkError, SourceError
 from akrunner.foreign import ours
-from akrunner.io.partitioner import rechunk
+from akrunner.io.partitioner import behind, rechunk
 from akrunner.io.streams.arriving import Arriving
-from akrunner.io.streams.base import TAKEN_ROWS, Away, OpenFile, Place, StreamSink, StreamSource
+from akrunner.io.streams.base import TAKEN_ROWS, Away, OpenFile, Place, StreamSink, StreamSource, same_place
 from akrunner.io.table import TableSource
 from akrunner.io.unfinished import is_passed_over
 from akrunner.schema import Schema
@@ -88,6 +89,7 @@ class _Arrived:
     """The rows of the files of a directory as a `StreamSource`."""
 
     ready = True
+    ended = False
 
     def __init__(
         self, place: Place, folder: str, pattern: str, memory: str, schema: Schema | None, open_file: OpenFile
@@ -105,7 +107,14 @@ class _Arrived:
         self._waiting: list[_File] = []
         self._rows: Iterator[pa.RecordBatch] | None = None
         self._now: _File | None = None
+        #: rows of that file that were taken
+        self._taken = 0
         self._done: list[str] = []
+        self._lock = threading.Lock()
+        #: files that were read, and are not remembered yet
+        self._lately: list[str] = []
+        #: the file in whose middle a save was made, and its rows that the save has learned
+        self._half: tuple[_File, int] | None = None
         self._recall()
         self.schema = self._schema(schema)
 
@@ -133,8 +142,31 @@ class _Arrived:
                     "file: ?memory=FILE"
                 )
 
-    def connect(self) -> None:
+    def begin(self, place: Mapping[str, Any] | None) -> None:
+        self._rows = self._now = self._half = None
+        self._done, self._lately, self._waiting, self._before, self._read = [], [], [], set(), set()
         self._recall()
+        if place is None:
+            return
+        known = same_place(place, "directory", self._folder)
+        self._lately = [name for name in known["read"] if name not in self._read]
+        self.commit(list(self._lately))
+        self._recall()
+        if known["half"] is not None:
+            self._half = _File(*known["half"]), known["rows"]
+
+    def connect(self) -> None:
+        if self._half is None:
+            return
+        (file, rows), self._half = self._half, None
+        with ours(SourceError, f"source: {self.name}: the save was made in the middle of {file.name}"):
+            state = os.stat(os.path.join(self._folder, file.name))
+        if (state.st_mtime_ns, state.st_size) != (file.arrived, file.size):
+            raise SourceError(
+                f"source: {self.name}: the save was made in the middle of {file.name}, which was written since: put the file that "
+                "it was in its place, or begin in another checkpoint_dir"
+            )
+        self._open(file, rows)
 
     def _look(self) -> list[_File]:
         """Return the files that were not read yet, the oldest first, whether complete or not."""
@@ -159,8 +191,11 @@ class _Arrived:
         assert self._rows is not None and self._now is not None
         batch = next(self._rows, None)
         if batch is not None:
+            self._taken += batch.num_rows
             return batch
         self._done.append(self._now.name)
+        with self._lock:
+            self._lately.append(self._now.name)
         self._rows = self._now = None
         return None
 
@@ -181,7 +216,12 @@ class _Arrived:
             self._before = set(found)
         if not self._waiting:
             return False
-        self._now = self._waiting.pop(0)
+        self._open(self._waiting.pop(0), 0)
+        return True
+
+    def _open(self, file: _File, left_out: int) -> None:
+        """Open a file. Args: left_out: its first rows that are not read."""
+        self._now = file
         # a file that is being read is not new in the next look
         self._read.add(self._now.name)
         table = self._open_file(os.path.join(self._folder, self._now.name), self._given or Schema.from_arrow(self.schema))
@@ -189,12 +229,23 @@ class _Arrived:
             raise SourceError(
                 f"source: {os.path.join(self._folder, self._now.name)} has other columns ({table.schema}) than the files before"
             )
-        self._rows = rechunk(table.batches(), TAKEN_ROWS, _ROW_BYTES)
-        return True
+        self._rows = rechunk(behind(table.batches(), left_out), TAKEN_ROWS, _ROW_BYTES)
+        self._taken = left_out
 
     def position(self) -> Any:
         done, self._done = self._done, []
         return done or None
+
+    def reached(self) -> Mapping[str, Any]:
+        half = self._now
+        with self._lock:
+            lately = list(self._lately)
+        return {
+            "directory": self._folder,
+            "read": lately,
+            "half": [half.arrived, half.name, half.size] if half is not None else None,
+            "rows": self._taken,
+        }
 
     def commit(self, position: Any) -> None:
         lines = "".join(json.dumps(name) + "\n" for name in position)
@@ -205,6 +256,9 @@ class _Arrived:
                 f.write((b"\n" if f.read(1) not in (b"", b"\n") else b"") + lines.encode())
                 f.flush()
                 os.fsync(f.fileno())
+        stored = set(position)
+        with self._lock:
+            self._lately = [name for name in self._lately if name not in stored]
 
     def close(self) -> None:
         self._rows = None

@@ -32,6 +32,7 @@ from akrunner.io.streams.base import (
     Place,
     StreamSink,
     StreamSource,
+    same_place,
     with_meta,
 )
 from akrunner.io.streams.kafka_client import VARIABLE, Client, brokers, kafka_place
@@ -170,6 +171,8 @@ def _cluster(client: Client) -> str | None:
 class Messages(Client):
     """The messages of a topic as a `StreamSource`."""
 
+    ended = False
+
     def __init__(
         self, place: Place, columns: pa.Schema, meta: Mapping[str, pa.DataType], read: ReadValues, flush_seconds: float
     ) -> None:
@@ -181,10 +184,17 @@ class Messages(Client):
         self._group = place.group()
         self._start = place.choice("start", ("earliest", "latest"))
         self._consumer: Any = None
+        #: held while offsets are stored, for which a consumer must not be closed
+        self._storing = threading.Lock()
         self._lock = threading.Lock()
+        self._ready = False
         #: partition -> how often it was given to this consumer, while it has it
         self._has: dict[int, int] = {}
         self._given = 0
+        #: partition -> the offset at which it begins when it is given to this consumer for the first time
+        self._begin: dict[int, int] = {}
+        #: partition -> the offset of the next message, as far as that is known
+        self._at: dict[int, int] = {}
         #: partition -> (that number, the offset of the next message), since the last `position`
         self._next: dict[int, tuple[int, int]] = {}
         #: messages that were taken and are no rows yet, as a schema registry was away
@@ -221,16 +231,55 @@ class Messages(Client):
 
     @property
     def ready(self) -> bool:
-        return self._given > 0
+        return self._ready
+
+    def begin(self, place: Mapping[str, Any] | None) -> None:
+        offsets = same_place(place, "topic", self.place.path)["offsets"] if place is not None else {}
+        self._begin = {int(partition): offset for partition, offset in offsets.items()}
+        with self._lock:
+            self._has, self._next, self._at = {}, {}, dict(self._begin)
+            self._open, self._lost = {}, False
+        self._waiting = []
 
     def connect(self) -> None:
+        with self._storing:
+            before, self._consumer = self._consumer, None
+        if before is not None:
+            # it leaves the group at once, so that the next one need not wait for its partitions
+            before.close()
+        self._ready = False
         self._consumer = self._made()
         self._consumer.subscribe([self.place.path], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone)
 
     def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        begin = self._beginnings(consumer, partitions)
         with self._lock:
+            self._ready = True
             self._given += 1
             self._has.update({one.partition: self._given for one in partitions})
+            self._at.update(begin)
+            # stored for the group, too, when all tasks have saved next
+            self._next |= {one: (self._given, offset) for one, offset in begin.items()}
+        if begin:
+            for one in partitions:
+                one.offset = begin.get(one.partition, one.offset)
+            gradual = "cooperative" in str(self.settings.get("partition.assignment.strategy", ""))
+            (consumer.incremental_assign if gradual else consumer.assign)(partitions)
+
+    def _beginnings(self, consumer: Any, partitions: Sequence[Any]) -> dict[int, int]:
+        """Return the offsets at which partitions begin, if that is not where the group's offsets say."""
+        numbers = [one.partition for one in partitions]
+        found = {number: self._begin.pop(number) for number in numbers if number in self._begin}
+        new = [one for one in partitions if one.partition not in found]
+        if self._start == "latest" and new:
+            # else a job that is started again would leave out what has come to such a partition since
+            try:
+                for one in consumer.committed(new, START_SECONDS):
+                    if one.offset < 0:
+                        found[one.partition] = consumer.get_watermark_offsets(one, START_SECONDS)[1]
+            except self.kafka.KafkaException:
+                return found
+        return found
 
     def _revoked(self, consumer: Any, partitions: Sequence[Any]) -> None:
         if self.settle is not None:
@@ -241,8 +290,8 @@ class Messages(Client):
     def _gone(self, consumer: Any, partitions: Sequence[Any]) -> None:
         with self._lock:
             for one in partitions:
-                self._has.pop(one.partition, None)
-                self._next.pop(one.partition, None)
+                for known in (self._has, self._next, self._at):
+                    known.pop(one.partition, None)
                 self._lost |= self._open.pop(one.partition, None) is not None
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
@@ -318,6 +367,7 @@ class Messages(Client):
             last = dict(zip(partitions, offsets))
             self._next |= {one: (self._has[one], offset + 1) for one, offset in last.items() if one in self._has}
             self._open |= {one: offset + 1 for one, offset in last.items()}
+            self._at |= {one: offset + 1 for one, offset in last.items() if one in self._has}
         return batch
 
     def position(self) -> Any:
@@ -345,16 +395,21 @@ class Messages(Client):
                 if self._open.get(one) == offset:
                     del self._open[one]
 
+    def reached(self) -> Mapping[str, Any]:
+        with self._lock:
+            return {"topic": self.place.path, "offsets": {str(one): offset for one, offset in sorted(self._at.items())}}
+
     def commit(self, position: Any) -> None:
         with self._lock:
             # a partition that another consumer has got meanwhile has its own position there
             ours = {one: offset for one, (given, offset) in position.items() if self._has.get(one) == given}
-        if not ours or self._consumer is None:
-            return
         topic = self.place.path
         offsets = [self.kafka.TopicPartition(topic, one, offset) for one, offset in ours.items()]
         try:
-            stored = self._consumer.commit(offsets=offsets, asynchronous=False)
+            with self._storing:
+                if not ours or self._consumer is None:
+                    return
+                stored = self._consumer.commit(offsets=offsets, asynchronous=False)
         except self.kafka.KafkaException as e:
             self._not_stored(e.args[0])
             return

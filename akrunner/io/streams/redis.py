@@ -32,6 +32,7 @@ from akrunner.io.streams.base import (
     StreamSink,
     StreamSource,
     client,
+    same_place,
     with_meta,
 )
 from akrunner.io.streams.values import JsonValues, check_json, columns_of_json
@@ -166,10 +167,15 @@ def _whole(place: Place, name: str, default: int) -> int:
     return int(text)
 
 
+#: an entry: its number and its fields; None if it was deleted since it was given out
+_Entry = tuple[bytes, dict[bytes, bytes] | None]
+
+
 class _Entries(_Client):
     """The entries of a stream as a `StreamSource`."""
 
     ready = True
+    ended = False
 
     def __init__(self, place: Place, columns: pa.Schema, values: pa.Schema, meta: Mapping[str, pa.DataType]) -> None:
         super().__init__(place)
@@ -184,6 +190,8 @@ class _Entries(_Client):
         self._again: bytes | None = b"0"
         self._last = b"0"
         self._taken: list[bytes] = []
+        #: the number of the last entry that a save has learned
+        self._learned = b"0"
 
     def check(self) -> None:
         """Check that the stream can be read. Raises: SourceError: it cannot."""
@@ -200,6 +208,11 @@ class _Entries(_Client):
                 stacklevel=2,
             )
 
+    def begin(self, place: Mapping[str, Any] | None) -> None:
+        self._learned = same_place(place, "stream", self._place.path)["entry"].encode() if place is not None else b"0"
+        self._last = b"0"
+        self._taken = []
+
     def connect(self) -> None:
         try:
             self.called("XGROUP", "CREATE", self._key, self._group, self._start, "MKSTREAM")
@@ -210,7 +223,7 @@ class _Entries(_Client):
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
         try:
-            entries = self._read(seconds)
+            entries = self._unlearned(self._read(seconds))
         except Away:
             # what Redis has given out, and was lost on its way, is behind what has come
             self._again = self._last
@@ -222,7 +235,16 @@ class _Entries(_Client):
         # an entry that was deleted since it was given out has no fields
         return self._rows([(number, fields) for number, fields in entries if fields is not None])
 
-    def _read(self, seconds: float) -> list[tuple[bytes, dict[bytes, bytes] | None]]:
+    def _unlearned(self, entries: list[_Entry]) -> list[_Entry]:
+        """Return the entries behind those that a save has learned; those are acknowledged."""
+        if not entries or _order(entries[0][0]) > _order(self._learned):
+            return entries
+        known = [number for number, _ in entries if _order(number) <= _order(self._learned)]
+        self.commit(known)
+        self._last = known[-1]
+        return entries[len(known) :]
+
+    def _read(self, seconds: float) -> list[_Entry]:
         group = ("XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", TAKEN_ROWS)
         try:
             if self._again is not None:
@@ -259,12 +281,20 @@ class _Entries(_Client):
         taken, self._taken = self._taken, []
         return taken or None
 
+    def reached(self) -> Mapping[str, Any]:
+        return {"stream": self._place.path, "entry": max(self._learned, self._last, key=_order).decode()}
+
     def commit(self, position: Any) -> None:
         try:
             for numbers in _cut(position, 1000):
                 self.called("XACK", self._key, self._group, *numbers)
         except self._redis.exceptions.ResponseError as e:
             raise SourceError(f"source: {self.name}: what was read cannot be acknowledged: {e}") from None
+
+
+def _order(number: bytes) -> tuple[int, ...]:
+    """Return the number of an entry in a form that has its order: 12-3 comes before 100-0."""
+    return tuple(int(part) for part in number.split(b"-"))
 
 
 def _cut(values: Sequence[bytes], size: int) -> list[Sequence[bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import types
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from akrunner.io.bad_rows import BadRow, BadRows
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, ScriptSpec, SupervisionSpec
+from akrunner.wire.saves import FOLDER
 from tests.unit.engines.test_base import stats
 
 FAILURE = TaskFailure("chief:0", "ended in main(): SIGKILL")
@@ -36,6 +38,9 @@ class Work:
 
     def create(self, job: Any) -> None:
         self.did.append("create")
+
+    def checkpoint_dir(self, job: Any) -> str:
+        return str(job.checkpoint_dir)
 
     def restart(self, job: Any, attempt: int) -> None:
         self.did.append(f"restart {attempt}")
@@ -116,13 +121,18 @@ def failed(kind: FailureKind = FailureKind.DIED, root: TaskFailure = FAILURE) ->
 @pytest.fixture
 def job(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run a job whose attempts end so. Returns: what it gave, the run."""
-    monkeypatch.setattr(attempts, "Supervisor", Attempt)
     monkeypatch.setattr(Attempt, "numbers", [])
 
-    def go(*ends: Any, max_restarts: int = 1, tables: Tables | None = None, replayable: bool = True) -> Any:
+    def go(
+        *ends: Any, max_restarts: int = 1, tables: Tables | None = None, replayable: bool = True, spec: Any = None,
+        source: Any = None, attempt: type[Attempt] = Attempt,
+    ) -> Any:  # fmt: skip
+        monkeypatch.setattr(attempts, "Supervisor", attempt)
         Attempt.ends = list(ends)
-        spec = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", supervision=SupervisionSpec(max_restarts=max_restarts))
-        source: Any = types.SimpleNamespace(replayable=replayable)
+        spec = spec or JobSpec(
+            ScriptSpec("s.py", "s.py"), Schema(()), "python", supervision=SupervisionSpec(max_restarts=max_restarts)
+        )
+        source = source or types.SimpleNamespace(replayable=replayable)
         work, guard, patience = Work(), types.SimpleNamespace(), types.SimpleNamespace()
         run = JobRun(spec, source, Sink(), None, None, work, guard, patience, tables)  # type: ignore[arg-type]
         all_of_them = attempts._Attempts(run, lambda work, guard: None)  # type: ignore[arg-type, return-value]
@@ -175,6 +185,43 @@ def test_rows_that_come_once(job: Any) -> None:
     with pytest.raises(ConfigError, match="max_restarts: the source can be read only once"):
         spec.check_restarts(False, "the source")
     spec.check_restarts(True, "the source")
+
+
+def test_a_stream_goes_on_only_if_its_place_can_be_set() -> None:
+    def spec(**fields: Any) -> JobSpec:
+        return JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", mode="stream", **fields)
+
+    again = SupervisionSpec(max_restarts=1)
+    with pytest.raises(ConfigError, match="max_restarts: the rows of stdin come once.*give kafka://"):
+        spec(supervision=again).check_restarts(False, "stdin")
+    with pytest.raises(ConfigError, match="resume: the rows of stdin come once"):
+        spec(resume=True).check_restarts(False, "stdin")
+    marked = spec(supervision=again, resume=True, marked=True)
+    marked.check_restarts(False, "kafka://b/t")
+    assert marked.can_restart(False) and not spec(marked=True).can_restart(False)
+
+
+def test_each_attempt_of_a_stream_begins_at_the_newest_save(job: Any, tmp_path: Path) -> None:
+    begun: list[Any] = []
+    place = {"topic": "t", "offsets": {"0": 5}}
+    folder = tmp_path / FOLDER / "chief-0" / "00000001"
+
+    class Saves(Attempt):
+        """Saves before it ends."""
+
+        def run(self) -> Any:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "position.json").write_text(json.dumps({"run_id": "mine", "place": place}))
+            return super().run()
+
+    arriving = types.SimpleNamespace(begin=begun.append)
+    spec = JobSpec(
+        ScriptSpec("s.py", "s.py"), Schema(()), "python", mode="stream", marked=True, run_id="mine",
+        checkpoint_dir=str(tmp_path), supervision=SupervisionSpec(max_restarts=1),
+    )  # fmt: skip
+    table = TableSource(pa.schema([]), lambda: iter(()), arriving=arriving)  # type: ignore[arg-type]
+    done, _ = job(failed(), outcome(), spec=spec, source=table, attempt=Saves)
+    assert isinstance(done, Outcome) and begun == [None, place]
 
 
 def test_tables_are_committed_once_with_the_sink(job: Any) -> None:

@@ -46,7 +46,7 @@ class Session:
     def stream_rows(self, payload: Any, rows: int) -> None:
         self.send_rows(payload, rows)
 
-    def barrier(self, number: int) -> None:
+    def barrier(self, number: int, save: bool, place: Any) -> None:
         if self.gone:
             raise BrokenPipeError
         self.barriers.append((number, self.rows_sent))
@@ -172,9 +172,9 @@ class Marked(Source):
     def batches(self) -> Iterator[pa.RecordBatch]:
         for number, one in enumerate(super().batches()):
             if number == 2:
-                self.send(1)
+                self.send(1, False, {})
             yield one
-        self.send(2)
+        self.send(2, True, {})
 
 
 def test_marks_come_behind_the_rows_that_were_sent_before() -> None:

@@ -15,6 +15,7 @@ from akrunner.engines.receiving import Receiver
 from akrunner.engines.supervision import events as on
 from akrunner.engines.supervision.states import LastWord, Rules, State
 from akrunner.errors import ConfigError, JobError, ProtocolError, SinkError, WriteError
+from akrunner.io.table import TableSource
 from akrunner.launch.session import Event, EventKind
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec, TaskSpec
@@ -67,7 +68,8 @@ class Host:
         job = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", output_schema=declared, **fields)
         self.warnings: list[str] = []
         self.conversations: dict[TaskSpec, Any] = {}
-        run: Any = types.SimpleNamespace(job=job, sink=sink, warnings=self.warnings, disks={})
+        run: Any = types.SimpleNamespace(job=job, sink=sink, warnings=self.warnings, disks={}, source=None)
+        self.run = run
         session = types.SimpleNamespace(rows_sent=7)
         group: Any = types.SimpleNamespace(sessions={CHIEF: session}, conversations=self.conversations)
         self.receiver = Receiver(run, group)
@@ -97,6 +99,15 @@ def test_a_mark_comes_to_a_sink_that_takes_it_behind_the_rows_before() -> None:
     host.written(a=[1, 2])
     assert host.take(EventKind.ANSWERED, {"number": 4}) is None and sink.marks == [(CHIEF.name, 4, 2)]
     assert Host(Sink()).take(EventKind.ANSWERED, {"number": 4}) is None
+
+
+def test_a_save_that_is_due_is_told_to_a_source_with_places() -> None:
+    told: list[int] = []
+    arriving: Any = types.SimpleNamespace(due=told.append)
+    host = Host(Sink())
+    assert host.take(EventKind.DUE, {"number": 4}) is None, "no such source"
+    host.run.source = TableSource(pa.schema([]), lambda: iter(()), arriving=arriving)
+    assert host.take(EventKind.DUE, {"number": 4}) is None and told == [4]
 
 
 def test_every_kind_of_message_is_handled() -> None:

@@ -98,3 +98,14 @@ def test_a_growing_file(tmp_path: Path) -> None:
             more.flush()
             threading.Timer(0.1, lambda: os.write(os.open(path, os.O_WRONLY | os.O_APPEND), b', "s": "y"}\n')).start()
             assert next(batches).to_pylist() == [{"a": 2, "s": "y"}]
+
+
+def test_a_growing_file_ends_when_it_is_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"a": 1, "s": "x"}\n')
+    with open(path, "rb", buffering=0) as f:
+        table = open_text(f.fileno(), LINES[0], None, True, str(path))
+        batches = table.batches()
+        assert next(batches).num_rows == 1
+        table.stop()
+        assert list(batches) == []

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from akrunner.io.partitioner import Partitioner, rechunk
+from akrunner.io.partitioner import Partitioner, behind, rechunk
 
 
 @given(sizes=st.lists(st.integers(0, 50), max_size=12), parts=st.integers(1, 7), chunk=st.integers(1, 40))
@@ -31,6 +31,13 @@ def test_chunks_are_bounded_in_bytes() -> None:
     wide = pa.record_batch({"b": [b"x" * 1000] * 100})
     assert max(piece.num_rows for piece in rechunk([wide], 1000, 10_000)) <= 11
     assert sum(piece.num_rows for piece in rechunk([wide.slice(i, 1) for i in range(100)], 1000, 10_000)) == 100
+
+
+def test_the_first_rows_are_left_out() -> None:
+    batches = [pa.record_batch({"a": [0, 1, 2]}), pa.record_batch({"a": [3, 4]})]
+    for left_out in range(7):
+        rows = [value for batch in behind(batches, left_out) for value in batch.column(0).to_pylist()]
+        assert rows == list(range(left_out, 5))
 
 
 def test_one_row_larger_than_a_chunk() -> None:

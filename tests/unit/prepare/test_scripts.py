@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from akrunner.errors import ScriptError
-from akrunner.prepare.scripts import check_order, check_script, check_writes
+from akrunner.prepare.scripts import check_order, check_saves, check_script, check_writes
 from akrunner.schema import Schema
-from akrunner.spec import JobSpec, ScriptSpec
+from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec
 
 MAIN = "def main(task_config):\n    pass\n"
 
@@ -116,3 +116,24 @@ def test_rows_that_a_stream_knows_no_columns_of(
         return
     with pytest.raises(ScriptError, match=r"no output_schema= \(--output-schema\)(.|\n)*s.py\", line 2$"):
         check_writes(script, job)
+
+
+@pytest.mark.parametrize(
+    "fields, words",
+    [
+        ({"cluster": ClusterSpec(2, 1)}, r"with num_ps= or coordinator= .*MultiWorkerMirroredStrategy.*line 2"),
+        ({"cluster": ClusterSpec(coordinator=True)}, r"with num_ps= or coordinator= "),
+        ({"mode": "stream"}, r"the rows of stdin come once, .*from a file \(--follow\) with resume=True"),
+    ],
+)
+def test_a_script_that_saves_where_it_could_not_go_on_is_told(tmp_path: Path, fields: dict[str, Any], words: str) -> None:
+    path = tmp_path / "s.py"
+    script = ScriptSpec(str(path), "s.py", ((str(path), "s.py"),))
+    for call in ("config.checkpoint(every=3)", "task_config.checkpoint()"):
+        path.write_text(f"def main(config):\n    x = {call}\n")
+        with pytest.raises(ScriptError, match=rf"(?s)the script saves by checkpoint\(\), and {words}"):
+            check_saves(script, JobSpec(script, Schema(()), "python", **fields), "stdin")
+        check_saves(script, JobSpec(script, Schema(()), "python"), "stdin")
+        check_saves(script, JobSpec(script, Schema(()), "python", mode="stream", marked=True), "stdin")
+    path.write_text("def main(config):\n    manager.checkpoint()\n    config.checkpoint_dir\n")
+    check_saves(script, JobSpec(script, Schema(()), "python", **fields), "stdin")

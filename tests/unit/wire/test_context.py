@@ -34,6 +34,7 @@ TOLD = {
     "work_dir": "/w",
     "data_format": "examples",
     "barriers": False,
+    "places": False,
     "splits": [],
     "dataset_file": "/t/dataset.tfrecord",
     "script": SCRIPT,

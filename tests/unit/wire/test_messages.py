@@ -28,6 +28,7 @@ INPUT: dict[str, Any] = {
 #: a message of each kind that has fields
 BODIES: dict[int, dict[str, Any]] = {
     frames.END: {"rows": 2, "total_rows": 4, "shares": [2, 2], "splits": [[1, 1], []]},
+    frames.BARRIER: {"save": True, "place": {"source": "s", "at": 5}},
     frames.HELLO: {"version": 2, "pid": 7, "python": "3.7.9", "executable": "/usr/bin/python"},
     frames.READY: {"rows": 0, "waited_ns": 5},
     frames.REPORT: {"metrics": {"loss": 0.5, "n": -1}, "step": 3, "time_ns": 1},

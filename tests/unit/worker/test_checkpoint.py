@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,14 @@ import pytest
 from akrunner import codec
 from akrunner.io.partitioner import rechunk
 from akrunner.schema import Schema
-from akrunner.worker.checkpoint import FOLDER, Checkpoint, _callback, of
+from akrunner.wire.saves import FOLDER
+from akrunner.worker.checkpoint import Checkpoint, _callback, of
 from akrunner.worker.chunks import rest
 from akrunner.worker.column_rows import Columns
-from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig
+from akrunner.worker.config import BatchTaskConfig
 from akrunner.worker.data import Evener, Examples
 
+ROOT = Path(__file__).parents[3]
 ROWS = 103
 SIZE = 10
 
@@ -34,6 +38,7 @@ class Job:
     def __init__(self, folder: Path, form: str = "columns", tasks: tuple[str, ...] = ("chief:0",), rows: int = ROWS) -> None:
         self.folder, self.form, self.tasks, self.rows = folder, form, tasks, rows
         self.seen: dict[str, list[int]] = {}
+        self.notes: list[str] = []
         self.attempts = 0
 
     def config(self, **fields: Any) -> BatchTaskConfig:
@@ -48,9 +53,12 @@ class Job:
         evener = Evener(self.rows, [self.rows, self.rows - 1], lambda **rows: None)
         given: dict[str, Any] = {
             "checkpoint_dir": str(self.folder / "saves"), "dataset_file": str(path), "dataset_length": self.rows, "schema": schema,
-            "attempt": 0, "num_workers": len(self.tasks), "_rows": source(schema, str(path), None, evener), **fields,
+            "attempt": 0, "num_workers": len(self.tasks), "_job": self, "_rows": source(schema, str(path), None, evener), **fields,
         }  # fmt: skip
         return BatchTaskConfig(**given)
+
+    def note(self, what: str) -> None:
+        self.notes.append(what)
 
     def save(self, folder: str) -> None:
         Path(folder, "seen").write_text(json.dumps(self.seen))
@@ -101,8 +109,10 @@ def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
     job.train(job.checkpoint(every=4))
     again = job.checkpoint(every=4)
     assert (again.restored, again.epoch, again.step) == (True, 3, 33)
+    assert not job.notes
     job.train(again)
     assert len(job.seen["2"]) == ROWS
+    assert ["all 3 epochs were done before" in told for told in job.notes] == [True]
     job.train(again, epochs=4)
     assert job.seen["3"] == list(range(ROWS))
 
@@ -311,6 +321,13 @@ def test_what_was_saved_has_to_be_given(tmp_path: Path) -> None:
         job.checkpoint(save=None, restore=None, objects={"model": 1})
 
 
+def leaves_out(job: Job, checkpoint: Checkpoint) -> None:
+    for _ in checkpoint.epochs(1):
+        for batch in checkpoint.batches(SIZE):
+            if batch["i"][0] != 50:
+                checkpoint.trained()
+
+
 def forgets(job: Job, checkpoint: Checkpoint) -> None:
     for _ in checkpoint.epochs(1):
         for _ in checkpoint.batches(SIZE):
@@ -338,6 +355,7 @@ def reads_nothing(job: Job, checkpoint: Checkpoint) -> None:
     "wrong, kind, words",
     [
         (forgets, RuntimeError, r"trained\(\) was not called: call it after each batch"),
+        (leaves_out, RuntimeError, r"called for 10 of the 11 batches of epoch 0, .* left out \(continue\), too"),
         (counts_twice, RuntimeError, "called for 12 batches of an epoch that has 11"),
         (reads_twice, RuntimeError, "rows are given once"),
         (reads_nothing, RuntimeError, "epoch 0 read no rows"),
@@ -362,6 +380,52 @@ def test_mistakes_are_told(tmp_path: Path, wrong: Callable[[Job, Checkpoint], An
         wrong(job, job.checkpoint())
 
 
+def test_an_epoch_that_is_left_early_is_no_mistake(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    checkpoint = job.checkpoint()
+    for _ in checkpoint.epochs(2):
+        for _ in checkpoint.batches(SIZE):
+            checkpoint.trained()
+            if checkpoint.step % 4 == 0:
+                break
+    assert checkpoint.step == 8 and not job.notes
+
+
+def test_batches_of_tensorflow_that_were_not_counted_are_told(tmp_path: Path) -> None:
+    """Nobody knows whether the script has left them out, or has left the epoch early."""
+    job = Job(tmp_path)
+    checkpoint = job.checkpoint()
+    for _ in checkpoint.epochs(1):
+        # as dataset() does
+        checkpoint._begun(SIZE, False, None, None, {})
+        checkpoint.trained(9)
+    assert len(job.notes) == 1 and "called for 9 of the 11 batches of epoch 0. If the script" in job.notes[0]
+
+
+def test_a_file_in_the_place_of_the_saves_is_named(tmp_path: Path) -> None:
+    (tmp_path / "saves").mkdir()
+    (tmp_path / "saves" / FOLDER).touch()
+    with pytest.raises(ValueError, match=f"checkpoint_dir: .*{FOLDER} is a file"):
+        Job(tmp_path).checkpoint()
+
+
+def test_another_process_that_saves_there_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("akrunner.worker.checkpoint._ENDING", 0.1)
+    folder = tmp_path / "saves" / FOLDER / "chief-0"
+    holds = "import sys; from akrunner.worker.checkpoint import _hold; _hold(sys.argv[1]); print('held', flush=True); input()"
+    pipes: Any = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    with subprocess.Popen([sys.executable, "-c", holds, str(folder)], **pipes) as other:
+        assert other.stdout is not None and other.stdout.readline() == "held\n"
+        with pytest.raises(
+            ValueError, match=rf"another job saves in {folder} now \(process {other.pid} on .*\): each job needs"
+        ):
+            Job(tmp_path).checkpoint()
+        Job(tmp_path).checkpoint(replayed=True)
+        other.kill()
+    Job(tmp_path).checkpoint()
+    assert other.poll() is not None
+
+
 def test_an_empty_share_has_empty_epochs(tmp_path: Path) -> None:
     job = Job(tmp_path, rows=0)
     checkpoint = job.checkpoint()
@@ -370,9 +434,16 @@ def test_an_empty_share_has_empty_epochs(tmp_path: Path) -> None:
 
 
 def test_a_task_without_rows_has_no_place(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match=r"checkpoint\(\) is for tasks that get rows, and ps:0 gets none"):
-        of(Job(tmp_path).config(), {"task": "ps:0", "fed": ["chief:0"], "resume": False}, {})
-    assert not hasattr(StreamTaskConfig, "checkpoint")
+    with pytest.raises(RuntimeError, match=r"checkpoint\(\) is for tasks that get rows, and evaluator:0 gets none"):
+        of(Job(tmp_path).config(), CONTEXT, {})
+    for cluster, first in (({"ps": ["a:1"]}, "chief:0"), ({}, "chief:1")):
+        with pytest.raises(
+            RuntimeError, match=r"with parameter servers \(num_ps=, coordinator=\) other tasks change the model"
+        ):
+            of(Job(tmp_path).config(), {**CONTEXT, "tf_config": {"cluster": cluster}, "first": first}, {})
+
+
+CONTEXT = {"task": "evaluator:0", "first": "chief:0", "fed": ["chief:0"], "resume": False, "tf_config": {"cluster": {}}}
 
 
 def test_rows_are_left_out_of_chunks() -> None:

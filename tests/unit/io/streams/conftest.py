@@ -75,8 +75,17 @@ class Consumer:
     def consumer_group_metadata(self) -> str:
         return "member"
 
+    def assign(self, partitions: list[Partition]) -> None:
+        self.assigned = {one.partition: one.offset for one in partitions}
+
+    def committed(self, partitions: list[Partition], seconds: float) -> list[Partition]:
+        return [Partition(one.topic, one.partition, 5 if one.partition == 0 else -1001) for one in partitions]
+
+    def get_watermark_offsets(self, partition: Partition, seconds: float) -> tuple[int, int]:
+        return 0, 40
+
     def close(self) -> None:
-        pass
+        self.closed = True
 
 
 class Producer(Consumer):

@@ -24,6 +24,7 @@ class Source:
     schema = SCHEMA
     name = "kafka://b/t"
     ready = True
+    ended = False
 
     def __init__(self, *steps: Any) -> None:
         self.steps = list(steps)
@@ -32,6 +33,10 @@ class Source:
         self.away = 0
         self.closed = 0
         self.stop: Callable[[], None] = lambda: None
+        self.begun: Any = None
+
+    def begin(self, place: Any) -> None:
+        self.begun = place
 
     def connect(self) -> None:
         pass
@@ -53,6 +58,9 @@ class Source:
         self.told = self.read
         return found
 
+    def reached(self) -> Any:
+        return {"at": self.read}
+
     def commit(self, position: Any) -> None:
         if self.away:
             self.away -= 1
@@ -73,7 +81,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def started(source: Source, wait: float = 5.0, tasks: tuple[str, ...] = ("w",)) -> tuple[Arriving, list[int]]:
     one, sent = Arriving(source, wait), []
     source.stop = one.stop
-    one.marking(tasks, sent.append)
+    one.marking(tasks, lambda number, save, place: sent.append(number))
     return one, sent
 
 
@@ -81,7 +89,7 @@ def test_rows_are_marked_once_they_were_sent_and_none_come() -> None:
     source = Source(2, 3, None, None, 4)
     one, sent = started(source)
     seen = [(batch.num_rows, list(sent)) for batch in one.batches()]
-    assert seen == [(2, []), (3, []), (4, [1])] and sent == [1, 2]
+    assert seen == [(2, []), (3, []), (4, [1])] and sent == [1, 2, 3], "the last one is to save at"
     assert one.answered("w", 1) == [Mark(1, 5)] and one.answered("w", 2) == [Mark(2, 9)] and one.answered("w", 2) == []
 
 
@@ -97,7 +105,8 @@ def test_a_position_is_ready_when_every_task_has_answered() -> None:
     list(one.batches())
     assert one.answered("a", 2) == [], "b has answered nothing"
     assert one.answered("b", 1) == [Mark(1, 2)] and not one.whole
-    assert one.answered("b", 2) == [Mark(2, 5)] and one.whole
+    assert one.answered("b", 2) == [Mark(2, 5)] and not one.whole
+    assert one.answered("a", 3) == one.answered("b", 3) == [] and one.whole
 
 
 def test_a_stream_ends_when_it_is_idle_but_not_before_it_is_ready() -> None:
@@ -184,3 +193,56 @@ def test_a_source_gives_up_rows_soon_after_a_stop(monkeypatch: pytest.MonkeyPatc
     one.stop()
     one.settle()
     assert sent == [1]
+
+
+def saving(source: Source) -> tuple[Arriving, list[Any]]:
+    """Returns: the rows, and the marks that are sent: (number, place) of those to save at, the number of the others."""
+    one, sent = Arriving(source, 5.0), []
+    source.stop = one.stop
+    one.marking(("a", "b"), lambda number, save, place: sent.append((number, place["at"]) if save else number))
+    return one, sent
+
+
+def test_a_mark_to_save_at_comes_when_a_task_wants_it_and_tells_the_place() -> None:
+    one, sent = saving(Source(2, 3, 4))
+    rows = one.batches()
+    next(rows)
+    one.due(0)
+    next(rows)
+    assert sent == [(1, 2)]
+    one.due(0)
+    next(rows)
+    assert sent == [(1, 2)], "the mark that was sent since will do"
+    one.due(1)
+    assert list(rows) == [] and sent == [(1, 2), (2, 9)]
+
+
+def test_the_last_mark_is_one_to_save_at_even_if_no_rows_have_come_since_another() -> None:
+    one, sent = saving(Source(2, None, None))
+    assert len(list(one.batches())) == 1 and sent == [1, (2, 2)]
+    assert one.answered("a", 2) == [] and one.answered("b", 2) == [Mark(2, 2)], "the position of the mark before"
+
+
+def test_an_attempt_begins_with_nothing_of_the_one_before() -> None:
+    source = Source(2, None, 3)
+    one, sent = saving(source)
+    rows = one.batches()
+    next(rows)
+    one.due(0)
+    next(rows)
+    one.stop()
+    one.begin({"at": 2})
+    assert source.begun == {"at": 2} and one.answered("a", 9) == []
+    one.marking(("a",), lambda number, save, place: sent.append(number))
+    source.steps = [4]
+    assert [batch.num_rows for batch in one.batches()] == [4] and one.answered("a", 9) != []
+    one.finish()
+    one.begin(None)
+    assert list(one.batches()) == [], "the user has ended the rows for good"
+
+
+def test_a_table_ends_with_its_last_row() -> None:
+    source = Source(1)
+    one = Arriving(source, 5.0)
+    source.stop = lambda: setattr(source, "ended", True)
+    assert [batch.num_rows for batch in one.batches()] == [1]

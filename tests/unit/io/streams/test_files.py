@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from akrunner import codec
-from akrunner.errors import SinkError, SourceError
+from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.io.sources import open_source
 from akrunner.io.streams import files
 from akrunner.io.table import TableSource
@@ -121,3 +122,43 @@ def test_it_is_not_written() -> None:
         files.SYSTEM.check_output("files:///x", None, "-")
     with pytest.raises(SinkError, match="--output-live"):
         files.SYSTEM.output("files:///x", Schema(()).arrow, None)
+
+
+def test_a_save_in_the_middle_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "TAKEN_ROWS", 2)
+    put(tmp_path, "a.csv", 1, 2, at=1)
+    put(tmp_path, "b.csv", 3, 4, 5, 6, 7, at=2)
+    one = source(tmp_path)
+    assert rows(one, 4) == [1, 2, 3, 4]
+    place = json.loads(json.dumps(one.reached()))
+    assert (place["read"], place["half"][1], place["rows"]) == (["a.csv"], "b.csv", 2)
+    for again in (one, source(tmp_path)):
+        # of an attempt, and of a job, that is started again
+        again.begin(place)
+        again.connect()
+        assert rows(again) == [5, 6, 7]
+        assert again.position() == ["b.csv"], "a.csv was remembered at once"
+    assert (tmp_path / ".akrunner-read-g").read_text() == '"a.csv"\n'
+    one.begin(None)
+    one.connect()
+    assert rows(one) == [3, 4, 5, 6, 7]
+    one.commit(one.position())
+    assert one.reached()["read"] == [], "what is remembered need not be in the save"
+
+
+def test_a_file_that_is_not_what_it_was_is_told(tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", 1, 2, at=1)
+    one = source(tmp_path)
+    one.take(0.0), one.take(0.0)
+    place = one.reached()
+    assert place["half"] is not None
+    put(tmp_path, "a.csv", 1, 2, 3, at=9)
+    one.begin(place)
+    with pytest.raises(SourceError, match="middle of a.csv, which was written since"):
+        one.connect()
+    (tmp_path / "a.csv").unlink()
+    one.begin(place)
+    with pytest.raises(SourceError, match="middle of a.csv: .*No such file"):
+        one.connect()
+    with pytest.raises(ConfigError, match="saves are of the directory '/x', and the source is the directory"):
+        one.begin({**place, "directory": "/x"})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ReadError, SourceError
+from akrunner.errors import ConfigError, ReadError, SourceError
 from akrunner.io.streams import kafka
 from akrunner.io.streams.base import Away
 from akrunner.schema import Schema
@@ -190,3 +191,44 @@ def test_messages_wait_while_a_registry_is_away(made: list[Any]) -> None:
         messages.take(0.1)
     assert messages.position() is None and messages.take(0.1).to_pylist() == [{"id": 1}]
     assert messages.position() == {0: (1, 8)}
+
+
+def assigned(messages: Any, consumer: Consumer, *partitions: int) -> Any:
+    """Give partitions to a consumer. Returns: the offsets at which they begin; None if the group's offsets say that."""
+    consumer.calls["on_assign"](consumer, [Partition("t", one, -1001) for one in partitions])
+    return getattr(consumer, "assigned", None)
+
+
+def test_the_place_of_a_save_is_where_a_partition_begins(made: list[Any]) -> None:
+    messages, first = source(made)
+    assert messages.ready and messages.reached() == {"topic": "t", "offsets": {}}
+    first.coming = [[Message(b'{"id": 1}', 1, 7)], []]
+    messages.take(0.1)
+    place = messages.reached()
+    assert place == {"topic": "t", "offsets": {"1": 8}}
+    position = messages.position()
+
+    messages.begin(json.loads(json.dumps(place)))
+    messages.connect()
+    consumer = made[-1]
+    assert first.closed and not messages.ready
+    assert assigned(messages, consumer, 0, 1) == {0: -1001, 1: 8} and messages.reached() == place
+    messages.commit(position)
+    assert consumer.stored == [], "it is of the attempt before; the save has it"
+    consumer.calls["on_revoke"](consumer, [Partition("t", 1, -1)])
+    assert messages.reached()["offsets"] == {}
+    del consumer.assigned
+    assert assigned(messages, consumer, 1) is None, "another consumer had it since"
+
+
+def test_a_new_partition_that_begins_at_the_next_message_has_a_place_at_once(made: list[Any]) -> None:
+    messages, consumer = source(made, "kafka://a/t?group=g&start=latest")
+    assert consumer.assigned == {0: -1, 1: 40} and messages.reached()["offsets"] == {"1": 40}
+
+
+def test_a_place_in_another_topic_is_refused(made: list[Any]) -> None:
+    messages, _ = source(made)
+    with pytest.raises(ConfigError, match="saves are of the topic 'u', and the source is the topic 't'"):
+        messages.begin({"topic": "u", "offsets": {}})
+    with pytest.raises(ConfigError, match="saves are of the stream 'u', and the source is the topic 't'"):
+        messages.begin({"stream": "u", "entry": "1-0"})

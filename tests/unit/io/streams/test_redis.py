@@ -177,3 +177,34 @@ def test_a_stream_that_is_not_there_yet_is_said(made: list[Redis], monkeypatch: 
     monkeypatch.setattr(Redis, "type", lambda self, key: b"list")
     with pytest.raises(SourceError, match="'s' is a list, not a stream"):
         entries.check()
+
+
+def test_what_a_save_has_learned_is_acknowledged_and_does_not_come(made: list[Redis]) -> None:
+    entries, server = source(made)
+    assert entries.reached() == {"stream": "s", "entry": "0"}
+    entries.begin({"stream": "s", "entry": "9-1"})
+    server.answers = [Refused("BUSYGROUP it is there")]
+    entries.connect()
+    server.asked = []
+    server.answers = [
+        [[b"s", [(b"9-0", {b"id": b"1"}), (b"9-1", {b"id": b"2"}), (b"10-0", {b"id": b"3"})]]],
+        None,
+        [[b"s", []]],
+        {b"s": [[(b"11-0", {b"id": b"4"})]]},
+    ]
+    assert entries.reached() == {"stream": "s", "entry": "9-1"}
+    assert entries.take(0.1).column(0).to_pylist() == [3] and server.asked[-1] == ("XACK", b"s", b"g", b"9-0", b"9-1")
+    assert entries.take(0.1).column(0).to_pylist() == [4]
+    assert entries.reached() == {"stream": "s", "entry": "11-0"} and entries.position() == [b"10-0", b"11-0"]
+    entries.begin(None)
+    assert entries.reached()["entry"] == "0" and entries.position() is None
+
+
+def test_what_a_save_has_learned_is_asked_for_again_if_it_could_not_be_acknowledged(made: list[Redis]) -> None:
+    entries, server = source(made)
+    entries.begin({"stream": "s", "entry": "2-0"})
+    server.answers = [[[b"s", [(b"1-0", {b"id": b"1"}), (b"3-0", {b"id": b"3"})]]], ConnectionLost("gone")]
+    with pytest.raises(Away):
+        entries.take(0.1)
+    server.answers = [[[b"s", [(b"1-0", {b"id": b"1"}), (b"3-0", {b"id": b"3"})]]], None]
+    assert entries.take(0.1).column(0).to_pylist() == [3]

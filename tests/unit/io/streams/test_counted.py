@@ -1,0 +1,43 @@
+"""Tables and growing files whose place is a number of rows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from akrunner.errors import ConfigError
+from akrunner.io.streams.counted import counted
+from akrunner.io.table import TableSource
+
+SCHEMA = pa.schema({"i": pa.int64()})
+
+
+def table(*sizes: int) -> TableSource:
+    def batches() -> list[pa.RecordBatch]:
+        first, found = 0, []
+        for size in sizes:
+            found.append(pa.record_batch([pa.array(range(first, first + size), pa.int64())], SCHEMA))
+            first += size
+        return found
+
+    return TableSource(SCHEMA, lambda: iter(batches()), "t.csv")
+
+
+def test_it_goes_on_behind_so_many_rows() -> None:
+    opened = counted(table(3, 4), "/data/t.csv", lambda: table(3, 4))
+    assert opened.arriving is not None and not opened.replayable
+    source = opened.arriving._source
+    sent: list[object] = []
+    opened.arriving.marking(("w",), lambda number, save, place: sent.append((number, save, place["rows"])))
+    rows = [value for batch in opened.batches() for value in batch.column(0).to_pylist()]
+    assert rows == list(range(7)) and sent[-1] == (len(sent), True, 7)
+    assert source.position() is None
+    place = {"table": "/data/t.csv", "rows": 5}
+    opened.arriving.begin(place)
+    assert [value for batch in opened.batches() for value in batch.column(0).to_pylist()] == [5, 6]
+    assert source.reached() == {**place, "rows": 7}
+    with pytest.raises(ConfigError, match="saves are of the table '/data/t.csv', and the source is the table '/data/u.csv'"):
+        counted(table(1), "/data/u.csv", table).arriving.begin(place)  # type: ignore[union-attr]
+    opened.arriving.begin(None)
+    assert sum(batch.num_rows for batch in opened.batches()) == 7
+    opened.arriving.close()
