@@ -24,6 +24,7 @@ from akrunner.checks import nearest_file
 from akrunner.checkup.advice import advice
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
 from akrunner.engines import record
+from akrunner.engines.inputs.unseen import COMPUTE
 from akrunner.engines.inputs.wording import calls_for_change, verdict
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
@@ -197,8 +198,11 @@ def _input(stats: Mapping[str, Any]) -> Iterator[Line]:
 
     Args: stats: a job's stats, or the record of a failed job, which both have `inputs`.
     """
-    for sentence in verdict(stats):
+    told = verdict(stats)
+    for sentence in told:
         yield Line("input", LOOK if calls_for_change(sentence) else OK, sentence)
+    if not told and stats.get("bound") == COMPUTE:
+        yield Line("input", OK, "compute-bound: the script computes most of the time, and its input keeps up")
 
 
 def _time(stats: Mapping[str, Any]) -> Iterator[Line]:

@@ -24,7 +24,8 @@ HELP = """
 Check what may make jobs fail on this machine: its Python and TensorFlow, graphics cards, memory, disks, limits, ports, clock, Flink, credentials (found \
 or not, never shown), tools. Or, with WORK_DIR, explain what became of a job: which task failed first and why, where the time went, what to change.
 
-Each line says ok, look here, or broken, and what to do. No check changes anything, and each has a time limit.
+Each line says ok, look here, or broken, and what to do. Each check has a time limit. Nothing is left changed: to try a directory, a check writes a file of \
+64 kB there and removes it; only a packed --python-env is unpacked into the cache, as a job would do.
 
 [bold]Examples[/bold]
 

@@ -1,4 +1,4 @@
-"""The packing process's side of the helper, a process that reads files; the module `helping` is the helper itself.
+"""The packing process's side of the helper, a process that reads files; the module `helper_process` is the helper itself.
 
 The helper is a second interpreter, so that reading and writing do not take turns. It ends when its pipe is closed; if the
 packing process is killed, the guard ends it, too.
@@ -21,8 +21,8 @@ import numpy as np
 from akrunner import leftovers
 from akrunner.arrays import Octets
 from akrunner.codec import crc32c
-from akrunner.folders import helping
-from akrunner.folders.helping import FOUND, LATE, MESSAGE, SLOW
+from akrunner.folders import helper_process
+from akrunner.folders.helper_process import FOUND, LATE, MESSAGE, SLOW
 from akrunner.wire import ready
 
 #: how many pieces the memory has: one is written to a shard, one may be waited for, the others are being read or asked for
@@ -142,7 +142,7 @@ def _started(words: list[str], kept: tuple[int, ...]) -> subprocess.Popen[bytes]
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
     try:
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", inspect.getsource(helping), *words],
+            [sys.executable, "-I", "-S", "-c", inspect.getsource(helper_process), *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

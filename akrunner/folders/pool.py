@@ -29,7 +29,7 @@ import pyarrow as pa
 from akrunner.arrays import Octets
 from akrunner.checks import kind_in_words
 from akrunner.codec import crc32c
-from akrunner.folders import helping
+from akrunner.folders import helper_process
 from akrunner.folders.gathered import MOST_BYTES, NAME, SIZE, numbers
 from akrunner.folders.helper import PIECES, Helper, can_help
 from akrunner.folders.remote import Fetcher, Unfetched, too_large
@@ -216,7 +216,7 @@ class Pool:
             return None
         # files of unknown size may be devices, which must not be opened
         files = [name for name, size in zip(names, sizes) if size > 0]
-        return self._near.submit(helping.advised, files, self._fd, _TRIED, _SLOW)
+        return self._near.submit(helper_process.advised, files, self._fd, _TRIED, _SLOW)
 
     def _submitted(
         self, key: Any, names: list[bytes], sizes: list[int], advised: Future[bool] | None
@@ -295,7 +295,7 @@ class Pool:
         try:
             if size < 0 and not stat.S_ISREG(mode := os.stat(name, dir_fd=self._fd).st_mode):
                 return None, f"it is {kind_in_words(mode)}, not a file"
-            fd = os.open(name, helping.FLAGS, dir_fd=self._fd)
+            fd = os.open(name, helper_process.FLAGS, dir_fd=self._fd)
         except (OSError, ValueError) as e:
             if isinstance(e, OSError) and e.errno in _OURS:
                 raise

@@ -177,7 +177,7 @@ class BadRows:
             if self.room < 0:
                 self._fail(f"more than {self.limit} cannot be read")
 
-    def read(self, rows: int) -> None:
+    def were_read(self, rows: int) -> None:
         """Count rows that could be read.
 
         Raises:

@@ -2,7 +2,7 @@
 
 ::
 
-    write -> spool file in TMPDIR -> DuckDB, at most 1 GB of memory; what does not fit it puts beside the spool file -> batches
+    write -> file in TMPDIR -> DuckDB, at most 1 GB of memory; what does not fit it puts beside the file -> batches
 
 DuckDB gets the columns under numbers for names, as it takes "a" and "A" for the same name, and times as the integers that they
 are in Arrow, as it would cut some of them to microseconds.
@@ -50,7 +50,7 @@ class Sorter:
         _check_kept(schema, self._carried)
         self.folder: str | None = None
         self._file: Any = None
-        self._spool: Any = None
+        self._writer: Any = None
         self._rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -59,17 +59,17 @@ class Sorter:
         Raises:
             OSError: they cannot be written to the disk.
         """
-        if self._spool is None:
+        if self._writer is None:
             self.folder = leftovers.temp_folder("akrunner-sort-")
             self._file = pa.OSFile(self._path, "wb")
             options = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz4") else None)
-            self._spool = pa.ipc.new_stream(self._file, self._carried, options=options)
+            self._writer = pa.ipc.new_stream(self._file, self._carried, options=options)
         columns = [
             integers_of(column) if field.type != kind.type else column
             for column, field, kind in zip(batch.columns, self._schema, self._carried)
         ]
         numbers = array_of(np.arange(self._rows, self._rows + batch.num_rows))
-        self._spool.write_batch(pa.RecordBatch.from_arrays([*columns, numbers], schema=self._carried))
+        self._writer.write_batch(pa.RecordBatch.from_arrays([*columns, numbers], schema=self._carried))
         self._rows += batch.num_rows
 
     @property
@@ -114,10 +114,10 @@ class Sorter:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _close(self) -> None:
-        if self._spool is not None:
-            self._spool.close()
+        if self._writer is not None:
+            self._writer.close()
             self._file.close()
-        self._spool = self._file = None
+        self._writer = self._file = None
 
     def drop(self) -> None:
         """Forget the rows."""
@@ -125,7 +125,7 @@ class Sorter:
         # what is thrown away need not fit on the disk
         with contextlib.suppress(OSError, pa.ArrowException):
             self._close()
-        self._spool = self._file = None
+        self._writer = self._file = None
         if folder is not None:
             leftovers.drop(folder)
         self._rows = 0

@@ -111,7 +111,7 @@ class Tolerant:
                 f"source: cannot read {self.name} as {self.form}: its first rows are objects without a column: {{}}"
             )
         self._parser.seen(piece.data)
-        self._bad.read(batch.num_rows)
+        self._bad.were_read(batch.num_rows)
         return batch
 
     def rows(self, piece: Piece) -> pa.RecordBatch:

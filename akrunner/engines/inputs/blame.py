@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -187,9 +188,9 @@ def blamed(record: Mapping[str, Any]) -> list[Blamed]:
             continue
         of_path, deep = kinds(path), depths(path)
         kind, parallel = of_path[-1]
-        facts = _facts(of_path, deep, chain)
+        facts = _facts(of_path, deep, chain, _maps_below(path, own))
         several = [index for index, (name, _) in enumerate(of_path[:-1]) if name in SEVERAL]
-        read = _facts(of_path[: several[-1] + 1], deep, chain) if several else {}
+        read = _facts(of_path[: several[-1] + 1], deep, chain, 0) if several else {}
         source, ours = read.get("at", ""), bool(facts.get("ours") or (read.get("ours") and not facts))
         # a map that is fused with its batch is called for each of the batch's rows
         rows = next((one["rows"] for one in chain if "rows" in one), 1) if kind == "MapAndBatch" else 1
@@ -237,15 +238,47 @@ def depths(path: str) -> list[int]:
     return found
 
 
-def _facts(of_path: Sequence[tuple[str, bool]], depths: Sequence[int], chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _maps_below(path: str, paths: Iterable[str]) -> int:
+    """Return how many maps follow one another directly below a node of a look."""
+    longer = [kinds(other[len(path) + 2 :]) for other in paths if other.startswith(path + "::")]
+    return max((_maps_first([kind for kind, _ in some]) for some in longer), default=0)
+
+
+def _maps_first(of_kinds: Iterable[str]) -> int:
+    return sum(1 for _ in itertools.takewhile(lambda kind: kind == "Map", of_kinds))
+
+
+def _without_left_out(there: list[int], chain: Sequence[Mapping[str, Any]], maps: int) -> list[int]:
+    """Return the places of maps without those that TensorFlow has left out, as they do next to nothing (`unbatch` makes
+    such a map).
+
+    Args:
+        there: the places at which a map of a path may be.
+        maps: how many maps follow one another in the path, from that one on.
+    """
+    run = [place for place in there if all(plain(one["node"]) in ("Map", "Restructured") for one in chain[there[0] : place])]
+    while len(run) > maps and chain[run[0]].get("light"):
+        run = run[1:]
+    return [place for place in there if place >= run[0]]
+
+
+def _facts(
+    of_path: Sequence[tuple[str, bool]], depths: Sequence[int], chain: Sequence[Mapping[str, Any]], below: int
+) -> dict[str, Any]:
     """Return what is known of the last node of a path: the script's dataset of its kind that comes next after the
-    datasets of the nodes above it."""
+    datasets of the nodes above it.
+
+    Args:
+        below: how many maps follow one another directly below the path.
+    """
     position = 0
     last: dict[str, Any] = {}
     # newer versions of TensorFlow add a prefetch at the end: that node is none of the script's
     added = outermost([kind for kind, _ in of_path]) == "Prefetch" != outermost([plain(one["node"]) for one in chain])
-    for (kind, _), depth in zip(of_path, depths):
+    for index, ((kind, _), depth) in enumerate(zip(of_path, depths)):
         last = {}
+        behind = [name for name, _ in of_path[index + 1 :]]
+        maps = 1 + _maps_first(behind) + (below if _maps_first(behind) == len(behind) else 0)
         if added and kind == "Prefetch":
             added = False
             continue
@@ -253,6 +286,8 @@ def _facts(of_path: Sequence[tuple[str, bool]], depths: Sequence[int], chain: Se
             alike = [index for index in range(position, len(chain)) if plain(chain[index]["node"]) == one]
             # datasets in a function, or all datasets if the function was not looked into
             there = [index for index in alike if chain[index].get("depth", 0) == depth] or (alike if depth else [])
+            if there and one == "Map":
+                there = _without_left_out(there, chain, maps)
             if there:
                 position, last = there[0] + 1, dict(chain[there[0]])
     return last

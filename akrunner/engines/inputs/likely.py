@@ -66,8 +66,8 @@ def suspects(record: Mapping[str, Any]) -> list[Suspect]:
     if ours and (len(ours) == len(works) or record["spent"].get("pipe", 0.0) >= _MUCH * waited):
         return [Suspect(as_blamed(ours[0], record), False)]
     python, left = _of_python(record)
-    if python is not None and left <= _MUCH:
-        return [python]
+    if left <= _MUCH:
+        return [python] if python is not None else []
     other = _by_kind(_drawn_from(works, chain, record), chain, record)
     rest = [Suspect(replace(other, share=left), False)] if other is not None else []
     return [python, *rest] if python is not None else rest
@@ -79,11 +79,18 @@ def _waited(record: Mapping[str, Any]) -> float:
 
 def _of_python(record: Mapping[str, Any]) -> tuple[Suspect | None, float]:
     """Return the Python that the pipeline calls, if the script waits for it, else None; and the share of the waiting that
-    it leaves to others."""
+    it leaves to others.
+
+    One clock counts the Python of all nodes. If several call Python, it is not known which of them takes the time: one that
+    runs a call at a time may hold up another one that runs eight, or the other way round.
+    """
     chain, waited, python = blame.chain_of(record), _waited(record), record.get("python", {})
-    called = next((one for one in chain if not blame.hands_on(one["node"]) and blame.calls_python(one)), None)
-    if called is None or waited <= 0:
+    some = [one for one in chain if not blame.hands_on(one["node"]) and blame.calls_python(one)]
+    if not some or waited <= 0:
         return None, 1.0
+    if len(some) > 1:
+        return None, max(0.0, 1.0 - python_costs(record))
+    called = some[0]
     node = as_blamed(called, record, source=_source(called, chain))
     took, costs = python.get("steps", 0.0) / waited, python_costs(record)
     unheard = python.get("calls", 0) * CALL / waited
@@ -158,10 +165,12 @@ def python_at_work(record: Mapping[str, Any]) -> Suspect | None:
     """Return, for steps of which it is not known how long they wait, the Python that the pipeline calls, if it takes so
     much of the time that the steps wait for it; else None."""
     chain = blame.chain_of(record)
-    called = next((one for one in chain if blame.calls_python(one)), None)
+    some = [one for one in chain if blame.calls_python(one)]
     whole = float(record["wait"] + record["between"])
-    if called is None or whole <= 0:
+    # of several nodes that call Python, it is not known which one takes the time
+    if len(some) != 1 or whole <= 0:
         return None
+    called = some[0]
     node = as_blamed(called, record, source=_source(called, chain))
     share = record.get("python", {}).get("steps", 0.0) / whole
     if node.parallel or _within_parallel(called, chain):

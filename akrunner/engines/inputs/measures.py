@@ -116,7 +116,12 @@ def _batches_of_a_pass(record: Mapping[str, Any]) -> float:
 
 
 def line_of_python(record: Mapping[str, Any]) -> str:
-    """Return words for the line of the Python in a generator or a map, if a look has seen it; else ""."""
+    """Return words for the line of the Python in a generator or a map, if a look has seen it; else "".
+
+    If several nodes call Python, it is not known which of them calls that line.
+    """
+    if sum(map(blame.calls_python, blame.chain_of(record))) > 1:
+        return ""
     seen = [line for line in record["lines"] if not line["main"]]
     return f" (Python at {blame.place(seen[0]['at'])})" if seen else ""
 

@@ -239,13 +239,15 @@ def of_python_beside(record: Mapping[str, Any]) -> list[Advice]:
     """Advise on Python of the pipeline that is ready in time, but computes while the steps do, so that each step that
     needs Python has to wait for its turn. Python that the steps wait for has a rule of its own."""
     share = unseen.python_beside(record)
-    called = next((one for one in blame.chain_of(record) if blame.calls_python(one)), None)
-    if called is None or not share or for_it(record) >= WORTH_SAYING:
+    some = [one for one in blame.chain_of(record) if blame.calls_python(one)]
+    if not some or not share or for_it(record) >= WORTH_SAYING:
         return []
-    node = likely.as_blamed(called, record)
+    node = likely.as_blamed(some[0], record)
+    # of several nodes that call Python, it is not known which one's computes
+    who = node.where if len(some) == 1 else "the pipeline"
     made = _of_python_node(node, node.where, share, record)
     what = (
-        f"Python that {node.where} calls{line_of_python(record)} computes for {share:.0%} of the steps' time, and steps as short "
+        f"Python that {who} calls{line_of_python(record)} computes for {share:.0%} of the steps' time, and steps as short "
         "as these may have to wait for their turn in Python"
     )
     return [replace(made, rule="lock", what=what, saves=0.0)]

@@ -38,7 +38,7 @@ def of_prefetch(record: Mapping[str, Any]) -> list[Advice]:
         return []
     return [
         Advice(
-            "prefetch", waiting, min(both, _room(record)) * PROMISED, "no batch is made while the script computes",
+            "prefetch", both, _overlap(both, record) * PROMISED, "no batch is made while the script computes",
             "`.prefetch(2)` as the last of the dataset",
         )
     ]  # fmt: skip
@@ -57,6 +57,19 @@ def _of_turns(record: Mapping[str, Any]) -> float:
         return min(computes, unseen.python_between(record))
     calls = record["python"].get("calls", 0) * likely.CALL / float(record["wait"] + record["between"])
     return float(2 * computes + calls)
+
+
+def _overlap(both: float, record: Mapping[str, Any]) -> float:
+    """Return the share of the time that making batches ahead wins at best.
+
+    If no core is idle, two things at once hardly take less time than one after the other. Then only that part of them
+    counts for which there is room, so that a change of more of the time comes first.
+
+    Args:
+        both: the share of the time that waiting and computing could have in common.
+    """
+    room = _room(record)
+    return both * room if unseen.shared(record) else min(both, room)
 
 
 def _room(record: Mapping[str, Any]) -> float:
@@ -137,8 +150,8 @@ def of_cache(record: Mapping[str, Any]) -> list[Advice]:
     if slow is None or slow.kind in ("Range", "TensorSlice") or slow.facts.get("random") or behind(slow, serves, record):
         return []
     share, times = waiting * slow.share, blame.times(record)
-    if not looked and any(one.timed and one.node.facts != slow.facts for one in likely.suspects(record)):
-        # the script waits for that too, and a cache helps only with the rest
+    if not looked and any(blame.calls_python(one) and one != slow.facts for one in blame.chain_of(record)):
+        # the script waits for that Python too, however many of its calls run at once, and a cache helps only with the rest
         share *= max(0.0, 1 - likely.python_costs(record))
     if share < WORTH_SAYING:
         return []

@@ -288,7 +288,7 @@ def holds(data_type: pa.DataType) -> bool:
     return family_of(data_type) in NUMBERS | {Family.TEXT, Family.DATE, Family.SPAN}
 
 
-class Spool:
+class KeptRows:
     """Keeps rows in a file without a name until all have come: an array's header says how many there are, and a text's width.
 
     Args:
@@ -302,7 +302,7 @@ class Spool:
         # a list's length, or a text's, which all rows have in common
         self._widths: dict[str, int] = {}
         self._text_bytes: dict[str, int] = {}
-        self.schema = pa.schema([pa.field(field.name, _spooled(field.type)) for field in schema])
+        self.schema = pa.schema([pa.field(field.name, _as_kept(field.type)) for field in schema])
         self._file = tempfile.TemporaryFile(prefix="akrunner-npy-")
         self._writer = Gathered(pa.ipc.new_file(pa.PythonFile(self._file, "w"), self.schema))
 
@@ -399,7 +399,7 @@ class Spool:
         self._file.close()
 
 
-def _spooled(kind: pa.DataType) -> pa.DataType:
+def _as_kept(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return kind.value_type
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
@@ -447,32 +447,32 @@ class _NpyWriter:
     def __init__(self, stream: IO[bytes], schema: pa.Schema) -> None:
         self._stream = stream
         self._shapes = {field.name: field.type.shape for field in schema if isinstance(field.type, pa.FixedShapeTensorType)}
-        self._spool = Spool(schema, "npy")
+        self._kept = KeptRows(schema, "npy")
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._spool.write(batch)
+        self._kept.write(batch)
 
     def close(self) -> None:
         try:
             if not given_up(self._stream):
                 self._write()
         finally:
-            self._spool.drop()
+            self._kept.drop()
 
     def _write(self) -> None:
-        spool = self._spool
-        spool.finish()
-        columns = {name: spool.dtype(name) for name in spool.schema.names}
+        kept = self._kept
+        kept.finish()
+        columns = {name: kept.dtype(name) for name in kept.schema.names}
         columns = {name: (dtype, tuple(self._shapes.get(name, inner))) for name, (dtype, inner) in columns.items()}
         if len(columns) == 1:
             ((name, (dtype, inner)),) = columns.items()
-            self._stream.write(header_of(dtype, (spool.rows, *inner)))
-            for values in spool.arrays(name):
+            self._stream.write(header_of(dtype, (kept.rows, *inner)))
+            for values in kept.arrays(name):
                 self._stream.write(octets_of(values))
             return
         dtype = np.dtype([(name, *one) for name, one in columns.items()])
-        self._stream.write(header_of(dtype, (spool.rows,)))
-        for arrays in spool.records():
+        self._stream.write(header_of(dtype, (kept.rows,)))
+        for arrays in kept.records():
             rows = np.empty(len(next(iter(arrays.values()))), dtype)
             for name, values in arrays.items():
                 rows[name] = values.reshape(rows[name].shape)

@@ -146,30 +146,30 @@ class _NpzWriter:
     def __init__(self, stream: IO[bytes], schema: pa.Schema) -> None:
         self._stream = stream
         self._shapes = {field.name: field.type.shape for field in schema if isinstance(field.type, pa.FixedShapeTensorType)}
-        self._spool = npy.Spool(schema, "npz")
+        self._kept = npy.KeptRows(schema, "npz")
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._spool.write(batch)
+        self._kept.write(batch)
 
     def close(self) -> None:
         try:
             if not npy.given_up(self._stream):
                 self._write()
         finally:
-            self._spool.drop()
+            self._kept.drop()
 
     def _write(self) -> None:
-        spool = self._spool
-        spool.finish()
+        kept = self._kept
+        kept.finish()
         with zipfile.ZipFile(self._stream, "w") as arrays:
-            for name in spool.schema.names:
-                dtype, inner = spool.dtype(name)
-                shape = (spool.rows, *self._shapes.get(name, inner))
+            for name in kept.schema.names:
+                dtype, inner = kept.dtype(name)
+                shape = (kept.rows, *self._shapes.get(name, inner))
                 # with a fixed time, the same rows make the same file
                 info = zipfile.ZipInfo(name + _ENDING)
                 with arrays.open(info, "w", force_zip64=True) as member:
                     member.write(npy.header_of(dtype, shape))
-                    for values in spool.arrays(name):
+                    for values in kept.arrays(name):
                         member.write(npy.octets_of(values))
 
 

@@ -222,13 +222,13 @@ class _Writing(lakes.Waiting):
         from deltalake import CommitProperties, write_deltalake
         from deltalake.exceptions import CommitFailedError, DeltaError
 
-        target, rows = self._target, self._spool.reader()
+        target, rows = self._target, self._kept.reader()
         try:
             if target.table is None:
                 uri = _place(target.place)
                 write_deltalake(uri, rows, mode="error", partition_by=target.by or None, storage_options=_options(uri) or None)
             elif not target.overwrite:
-                if self._spool.rows:
+                if self._kept.rows:
                     write_deltalake(target.table, rows, mode="append")
             elif target.partition:
                 # deltalake refuses this if another writer has added rows to the partition meanwhile

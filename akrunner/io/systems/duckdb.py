@@ -13,7 +13,7 @@ from akrunner.foreign import ours
 from akrunner.io.sql import check_query, duckdb_reader, heard
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted
 from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
-from akrunner.io.systems.spool import Spool
+from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import TableSource
 
 
@@ -188,13 +188,13 @@ def _wrong(connection: Any, casts: Sequence[_Cast]) -> Sequence[bool | None]:
 
 
 class _Writing(Transaction):
-    """Writes rows to a table in one transaction. They wait in a `Spool`, and go to the table by one statement at the end: DuckDB
+    """Writes rows to a table in one transaction. They wait in a `KeptRows`, and go to the table by one statement at the end: DuckDB
     writes a large insert straight to its file, and each of many small ones also to its log."""
 
     def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, place: Url) -> None:
         self._target, self._table, self._place = target, table, place
         target.begin()
-        self._spool = Spool(schema)
+        self._kept = KeptRows(schema)
         self._connection: Any = None
         try:
             self._casts = self._begun(schema, overwrite)
@@ -219,7 +219,7 @@ class _Writing(Transaction):
         if self._casts:
             self._check(rows)
         for batch in rows.combine_chunks().to_batches():
-            self._spool.append(batch)
+            self._kept.append(batch)
 
     def _check(self, rows: pa.Table) -> None:
         """Check that rows fit the table's columns.
@@ -237,13 +237,13 @@ class _Writing(Transaction):
             ).fetchall()
             shown = "a null" if value is None else repr(value)
             raise WriteError(
-                f"output: {self._place.shown}: row {self._spool.rows + row}, column {one.name!r}: {shown} does not fit the table's "
+                f"output: {self._place.shown}: row {self._kept.rows + row}, column {one.name!r}: {shown} does not fit the table's "
                 f"column, which is {one.kind}{' NOT NULL' if value is None else ''}"
             )
 
     def commit(self) -> None:
-        if self._spool.rows:
-            rows = self._spool.reader()
+        if self._kept.rows:
+            rows = self._kept.reader()
             names = ", ".join(map(quoted, rows.schema.names))
             self._connection.register("akrunner_rows", rows)
             self._connection.execute(f"INSERT INTO {dotted(self._table)} ({names}) SELECT {names} FROM akrunner_rows")
@@ -254,7 +254,7 @@ class _Writing(Transaction):
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
-        self._spool.drop()
+        self._kept.drop()
         self._target.drop()
 
 

@@ -22,7 +22,7 @@ from akrunner.io.local_destinations import LocalFolder
 from akrunner.io.systems import lakes
 from akrunner.io.systems.base import TableSink, Transaction, Url
 from akrunner.io.systems.database_file import path_of
-from akrunner.io.systems.spool import Spool
+from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import TableSource
 
 
@@ -102,11 +102,11 @@ class _Writing(Transaction):
         self._path = path_of(place, "datasets")
         self._folder = LocalFolder(self._path, place.shown, overwrite or there is not None)
         # the library maps the file into memory, in which compressed rows would have to be unpacked
-        self._spool = Spool(columns, packed=False)
+        self._kept = KeptRows(columns, packed=False)
 
     def append(self, rows: pa.Table) -> None:
         for batch in rows.to_batches():
-            self._spool.append(lakes.shaped(batch, self._spool.schema, {}, self._spool.rows, self._place.shown))
+            self._kept.append(lakes.shaped(batch, self._kept.schema, {}, self._kept.rows, self._place.shown))
 
     def commit(self) -> None:
         library = _library()
@@ -114,7 +114,7 @@ class _Writing(Transaction):
             raise lakes.conflict(self._place.shown, ValueError("its state.json is another one now"))
         self._folder.make()
         with _without_bars(library):
-            rows = library.Dataset.from_file(self._spool.file())
+            rows = library.Dataset.from_file(self._kept.file())
             if self._there is not None and not self._overwrite:
                 there = library.load_from_disk(self._path)
                 rows = library.concatenate_datasets([there, rows.cast(there.features)])
@@ -127,7 +127,7 @@ class _Writing(Transaction):
         self._folder.commit()
 
     def close(self) -> None:
-        self._spool.drop()
+        self._kept.drop()
         self._folder.abort()
 
 

@@ -291,7 +291,7 @@ class _Writing(lakes.Waiting):
     """Writes rows as one new snapshot of an Iceberg table."""
 
     def commit(self) -> None:
-        if self._target.table is not None and not self._target.overwrite and not self._spool.rows:
+        if self._target.table is not None and not self._target.overwrite and not self._kept.rows:
             return
         with _loaded(self._target.place, SinkError) as (catalog, now):
             self._commit(self._begun(catalog, now))
@@ -352,7 +352,7 @@ class _Writing(lakes.Waiting):
         for task in self._replaced(snapshot) if self._target.overwrite and self._target.table is not None else ():
             snapshot.delete_data_file(task.file)
             changes = True
-        for rows in _gathered(self._spool.reader()):
+        for rows in _gathered(self._kept.reader()):
             for file in _dataframe_to_data_files(transaction.table_metadata, rows, transaction._table.io):
                 written.append(file.file_path)
                 snapshot.append_data_file(file)

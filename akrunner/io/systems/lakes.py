@@ -3,7 +3,7 @@
 A job's rows wait in a file of this machine until the job has succeeded, so that a job that fails writes nothing into the table's
 directory::
 
-    rows -> columns and types of the table -> Spool -> one new snapshot, at the commit
+    rows -> columns and types of the table -> KeptRows -> one new snapshot, at the commit
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.io.casts import asked
 from akrunner.io.partitions import NULL
 from akrunner.io.systems.base import Transaction, Url, check_columns
-from akrunner.io.systems.spool import Spool
+from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.wire.near import nearest
 
 #: the options of an output
@@ -271,18 +271,18 @@ class Target:
 
 
 class Waiting(Transaction):
-    """Keeps a job's rows in a `Spool` until they are committed."""
+    """Keeps a job's rows in a `KeptRows` until they are committed."""
 
     def __init__(self, target: Target) -> None:
         self._target, self._shown = target, target.place.shown
-        self._spool = Spool(target.columns)
+        self._kept = KeptRows(target.columns)
 
     def append(self, rows: pa.Table) -> None:
         for batch in rows.to_batches():
-            self._spool.append(shaped(batch, self._target.columns, self._target.partition, self._spool.rows, self._shown))
+            self._kept.append(shaped(batch, self._target.columns, self._target.partition, self._kept.rows, self._shown))
 
     def close(self) -> None:
-        self._spool.drop()
+        self._kept.drop()
 
 
 def conflict(shown: str, error: Exception) -> WriteError:

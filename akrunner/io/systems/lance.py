@@ -23,7 +23,7 @@ from akrunner.io import datasets
 from akrunner.io.systems import lakes
 from akrunner.io.systems.base import TableSink, Transaction, Url
 from akrunner.io.systems.database_file import path_of
-from akrunner.io.systems.spool import Spool
+from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import TableSource
 from akrunner.io.unfinished import came_meanwhile
 
@@ -113,20 +113,20 @@ class _Writing(Transaction):
 
     def __init__(self, place: Url, there: Any | None, columns: pa.Schema, overwrite: bool) -> None:
         self._place, self._there, self._overwrite = place, there, overwrite
-        self._spool = Spool(columns)
+        self._kept = KeptRows(columns)
 
     def append(self, rows: pa.Table) -> None:
         for batch in rows.to_batches():
-            self._spool.append(lakes.shaped(batch, self._spool.schema, {}, self._spool.rows, self._place.shown))
+            self._kept.append(lakes.shaped(batch, self._kept.schema, {}, self._kept.rows, self._place.shown))
 
     def commit(self) -> None:
-        library, uri, rows = _library(), _place(self._place), self._spool.reader()
+        library, uri, rows = _library(), _place(self._place), self._kept.reader()
         if self._there is None:
             if _dataset(uri) is not None:
                 raise came_meanwhile(self._place.shown)
             library.write_dataset(rows, uri, mode="create")
         elif not self._overwrite:
-            if self._spool.rows:
+            if self._kept.rows:
                 library.write_dataset(rows, uri, mode="append")
         else:
             now = _dataset(uri)
@@ -136,4 +136,4 @@ class _Writing(Transaction):
             library.write_dataset(rows, uri, mode="overwrite")
 
     def close(self) -> None:
-        self._spool.drop()
+        self._kept.drop()

@@ -3,7 +3,7 @@
 A table is read by one query, whose result is one state of it. The types are those of the server's Arrow. Rows that are written
 wait in a file of this machine until the job has succeeded, so that no transaction is open on the server meanwhile::
 
-    rows -> columns and types of the table -> Spool -> one transaction, at the commit
+    rows -> columns and types of the table -> KeptRows -> one transaction, at the commit
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from akrunner.io.sql import heard
 from akrunner.io.systems import lakes
 from akrunner.io.systems.adbc import Drawn, asked
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted, slices
-from akrunner.io.systems.spool import Spool
+from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import TableSource
 
 #: seconds that a server may take to answer the first time
@@ -176,7 +176,7 @@ class Server(abc.ABC):
 
 
 class _Writing(Transaction):
-    """Keeps a job's rows in a `Spool` until they are committed.
+    """Keeps a job's rows in a `KeptRows` until they are committed.
 
     Args:
         names: the names of the rows' columns in the table.
@@ -184,19 +184,19 @@ class _Writing(Transaction):
 
     def __init__(self, server: Server, target: Target, names: Sequence[str]) -> None:
         self._server, self._target, self._names = server, target, list(names)
-        self._spool = Spool(target.columns)
+        self._kept = KeptRows(target.columns)
 
     def append(self, rows: pa.Table) -> None:
         target = self._target
         for batch in rows.rename_columns(self._names).to_batches():
-            self._spool.append(lakes.shaped(batch, target.columns, {}, self._spool.rows, target.place.shown))
+            self._kept.append(lakes.shaped(batch, target.columns, {}, self._kept.rows, target.place.shown))
 
     def commit(self) -> None:
-        if self._spool.rows or self._target.new or self._target.overwrite:
-            self._server.bring(self._target, self._spool.reader())
+        if self._kept.rows or self._target.new or self._target.overwrite:
+            self._server.bring(self._target, self._kept.reader())
 
     def close(self) -> None:
-        self._spool.drop()
+        self._kept.drop()
 
 
 def unknown(shown: str, error: Exception) -> WriteError:

@@ -56,7 +56,12 @@ def test_a_job_that_succeeded(tmp_path: Path) -> None:
     assert lines["time"].found == "1.0 s until main() was entered, 18.0 s in it, 1.0 s after it"
     assert "[chief:0] was in main() for 18.0 s, [worker:0] for 4.0 s" in lines["balance"].found
     assert lines["warning"].found == "some password=***"
-    assert "512 MiB" in lines["tasks"].found and "input" not in lines and "start" not in lines
+    assert "512 MiB" in lines["tasks"].found and "start" not in lines
+    assert lines["input"].state == OK and lines["input"].found.startswith("compute-bound: ")
+
+
+def test_nothing_is_said_of_an_input_of_which_nothing_is_known(tmp_path: Path) -> None:
+    assert "input" not in said(kept(tmp_path / "w", succeeded(bound="unknown")))
 
 
 def test_where_the_time_went(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from akrunner.codec import crc32c
 from akrunner.folders import helper
 from akrunner.folders.helper import Helper
-from akrunner.folders.helping import FOUND, LATE, MESSAGE, READ, SLOW, Reader
+from akrunner.folders.helper_process import FOUND, LATE, MESSAGE, READ, SLOW, Reader
 
 
 class Process:

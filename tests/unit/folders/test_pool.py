@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from akrunner.folders import helping, pool
+from akrunner.folders import helper_process, pool
 from akrunner.folders.pool import Pool
 
 _BATCHES, _FILES, _THREADS = 6, 100, 4
@@ -59,7 +59,7 @@ def test_files_in_memory_are_read_by_one_thread(folder: Path, sizes: bool, monke
 
 def test_the_system_is_asked_to_read_what_is_not_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(helping, "in_memory", lambda names, base: False)
+    monkeypatch.setattr(helper_process, "in_memory", lambda names, base: False)
     monkeypatch.setattr(pool, "_SLOW", 60.0)
     monkeypatch.setattr(pool, "_LATE", 60.0)
     monkeypatch.setattr(os, "posix_fadvise", lambda fd, *_: asked.append(os.fstat(fd).st_ino), raising=False)
@@ -69,7 +69,7 @@ def test_the_system_is_asked_to_read_what_is_not_in_memory(folder: Path, monkeyp
 
 
 def test_files_that_are_slow_to_open_are_read_by_several_threads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helping, "in_memory", lambda names, base: False)
+    monkeypatch.setattr(helper_process, "in_memory", lambda names, base: False)
     monkeypatch.setattr(pool, "_SLOW", -1.0)
     assert set(_all_read(folder)) == {_THREADS}
 
@@ -89,7 +89,7 @@ def test_several_threads_read_once_one_was_slow(folder: Path, monkeypatch: pytes
 
 
 def test_what_cannot_be_read_is_said_and_the_others_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helping, "in_memory", lambda names, base: False)
+    monkeypatch.setattr(helper_process, "in_memory", lambda names, base: False)
     (tmp_path / "good").write_bytes(b"x" * 10)
     (tmp_path / "grown").write_bytes(b"x" * 10)
     (tmp_path / "empty").touch()

@@ -70,16 +70,16 @@ def test_a_row_more_than_the_limit_fails() -> None:
 def test_a_share_is_judged_at_the_end_and_once_there_are_many_rows() -> None:
     bad = made(max_bad_rows="1%")
     take(bad, 5)
-    bad.read(495)
+    bad.were_read(495)
     bad.end()
     take(bad, 1)
     with pytest.raises(SourceError, match="6 of the first 501 rows cannot be read, more than 1%"):
         bad.end()
     bad = made(max_bad_rows="1%")
     take(bad, 101)
-    bad.read(9_000)
+    bad.were_read(9_000)
     with pytest.raises(SourceError, match="101 of the first 10,001 rows"):
-        bad.read(900)
+        bad.were_read(900)
 
 
 def test_they_are_written_when_the_job_has_succeeded_and_only_then(tmp_path: Path) -> None:

@@ -74,18 +74,18 @@ class Acceptor:
                     self._hear(connection)
             now = time.monotonic()
             for connection in [one for one, stranger in self.strangers.items() if now > stranger.until]:
-                self._part(connection).close()
+                self._let_go(connection).close()
             if self._listener in ready:
                 self._accept()
 
     def _accept(self) -> None:
         if len(self.strangers) >= STRANGERS:
-            self._part(next(iter(self.strangers))).close()
+            self._let_go(next(iter(self.strangers))).close()
         try:
             connection, _ = self._listener.accept()
         except OSError as e:
             if self.strangers and e.errno in (errno.EMFILE, errno.ENFILE):
-                self._part(next(iter(self.strangers))).close()
+                self._let_go(next(iter(self.strangers))).close()
             elif not self._closed and e.errno not in (errno.ECONNABORTED, errno.EAGAIN):
                 time.sleep(_TICK / 10)  # the system has no room now; that may change
             return
@@ -99,7 +99,7 @@ class Acceptor:
         self.strangers[connection] = _Stranger(time.monotonic() + HELLO_SECONDS, self._context is not None)
         self._selector.register(connection, selectors.EVENT_READ)
 
-    def _part(self, connection: socket.socket) -> socket.socket:
+    def _let_go(self, connection: socket.socket) -> socket.socket:
         self._selector.unregister(connection)
         del self.strangers[connection]
         return connection
@@ -121,7 +121,7 @@ class Acceptor:
             said = (opening.agent, str(opening.kind), opening.nonce)
             if not self._keys.proves(opening.proof, AGENT_END, *said):
                 raise ValueError("it does not know the token")
-            self._part(connection)
+            self._let_go(connection)
             connection.setblocking(True)
             tune(connection)
             answer = pb.Opened(proof=self._keys.proof(HOST_END, opening.nonce)).SerializeToString()
@@ -133,7 +133,7 @@ class Acceptor:
             self._selector.modify(connection, selectors.EVENT_WRITE)
         except _UNFIT:
             if connection in self.strangers:
-                self._part(connection)
+                self._let_go(connection)
             connection.close()
 
 

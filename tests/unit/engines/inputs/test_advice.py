@@ -117,3 +117,51 @@ def test_what_it_would_wait_for_is_said_of_one_suspect_only() -> None:
     alone["pipelines"].append({"nodes": [node("Map", 41, reads=True)], "passes": 1})
     assert if_it_waits(alone) == ""
     assert if_it_waits(record({}, [dict(one, ours=True) for one in reads], asked=0)) == "", "every job has such rows"
+
+
+#: two maps call Python: one runs a call at a time, one eight
+TWO = [
+    node("ParallelMap", 12, parallel=8, python=True, stateful=True), node("Batch", 12, rows=1),
+    node("Map", 11, python=True, stateful=True), node("Range", 10),
+]  # fmt: skip
+SLEPT = {"calls": 800, "wall": 16.0, "steps": 16.0, "computed": 0.1}
+
+
+def test_if_two_maps_call_python_no_line_is_blamed_without_a_look() -> None:
+    assert advised(record({}, TWO, asked=0, python=SLEPT, idle=0.0)) == []
+    serial = [TWO[1], node("Map", 12, python=True), *TWO[2:]]
+    inside = {"by": "function", "known": False, "wait": 0.0, "between": 10.0, "python": {**SLEPT, "steps": 9.9, "wall": 9.9}}
+    assert advised(record({}, serial, asked=0, **inside)) == []
+    computed = {"calls": 800, "wall": 5.0, "steps": 5.0, "computed": 5.0}
+    (beside,) = advised(record({}, serial, asked=0, batches=1000, wait=0.1, between=9.9, python=computed))
+    assert beside.rule == "lock" and beside.what.startswith("Python that the pipeline calls computes for 50%")
+
+
+def test_if_two_maps_call_python_the_line_of_neither_is_put_beside_the_one_that_a_look_has_found() -> None:
+    lines = [{"main": False, "at": "/home/me/train.py:8", "in": "", "share": 1.0}]
+    nodes = {"Root::ParallelMapV2": (2.0, 20), "Root::ParallelMapV2::BatchV2::Map": (1.9, 20)}
+    one = advised(record(nodes, TWO, python=SLEPT, lines=lines))[0]
+    assert one.rule == "python_waits" and "`Map` at train.py:11 waits" in one.what and "train.py:8" not in one.what
+
+
+def test_a_cache_of_task_configs_rows_is_not_blamed_for_python_that_runs_several_calls() -> None:
+    ours = [
+        node("ParallelMap", 11, ours=True, parallel=-1, decodes=True, images=True),
+        node("Repeat", 11, ours=True, count=6), node("TFRecord", 11, ours=True),
+    ]  # fmt: skip
+    chain = [node("Prefetch", 14), node("Batch", 14, rows=16), node("ParallelMap", 14, parallel=8, python=True), *ours]
+    told = record({}, chain, asked=0, python={**SLEPT, "steps": 48.0, "wall": 48.0}, idle=0.0)
+    assert [one.rule for one in advised(told)] == ["python_waits"]
+    twice = [*chain[:3], node("Map", 12, python=True), *ours]
+    assert advised({**told, "pipelines": [{"nodes": twice, "passes": 1}]}) == []
+
+
+@pytest.mark.parametrize("idle", [0.0, 0.1])
+@pytest.mark.parametrize("asked, nodes", [(0, {}), (20, {"Root::Batch": (0.0, 20), "Root::Batch::Map": (1.8, 640)})])
+def test_a_map_that_takes_more_than_a_prefetch_can_win_comes_first_on_a_busy_machine(
+    asked: int, nodes: dict[str, Any], idle: float
+) -> None:
+    chain = [node("Batch", 12, rows=32), node("Map", 12, decodes=True, stateful=True), node("TFRecord", 5)]
+    found = advised(record(nodes, chain, wait=8.8, between=1.2, asked=asked, idle=idle, used=1.0, tunes=False))
+    assert [one.rule for one in found][:2] == ["map", "prefetch"]
+    assert found[1].share == pytest.approx(0.12)

@@ -121,3 +121,23 @@ def test_the_node_with_the_largest_share_comes_first_and_a_small_one_is_not_name
 def test_a_node_works_alone_unless_it_was_told_otherwise(name: str, facts: dict[str, Any], alone: bool) -> None:
     (one,) = blame.blamed(record({"Root": (0.0, 1), f"Root::{name}": (1.0, 1)}, [node("Map", 2, **facts)]))
     assert one.alone == alone
+
+
+@pytest.mark.parametrize(
+    "path, at",
+    [
+        ("Root::Prefetch::Unbatch::Map", [12]),
+        ("Root::Prefetch::Unbatch::Map::Map", [12, 14]),
+    ],
+    ids=["left out", "there"],
+)
+def test_the_map_that_unbatch_makes_may_be_left_out_of_what_runs(path: str, at: list[int]) -> None:
+    chain = [
+        node("Prefetch", 14), node("Unbatch", 14), node("Restructured", 14), node("Map", 14, light=True), node("Map", 12, python=True),
+        node("Batch", 11),
+    ]  # fmt: skip
+    nodes = {path: (2.0, 20), f"{path}::Batch": (0.0, 20)}
+    if len(at) > 1:
+        nodes[path.rpartition("::")[0]] = (1.0, 20)
+    found = blame.blamed(record(nodes, chain))
+    assert [int(one.at.rpartition(":")[2]) for one in found] == at

@@ -286,7 +286,7 @@ def test_a_job_that_failed_leaves_nothing(catalog: SqlCatalog, tmp_path: Path, m
         raise OSError("the disk went away")
 
     monkeypatch.setattr(module, "_FILE_BYTES", 1)
-    monkeypatch.setattr(module.lakes.Spool, "_batches", broken)
+    monkeypatch.setattr(module.lakes.KeptRows, "_batches", broken)
     sink.write_rows(ROWS.to_batches()[0])
     with pytest.raises(WriteError, match="the disk went away"):
         sink.commit()

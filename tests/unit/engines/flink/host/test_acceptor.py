@@ -161,7 +161,7 @@ def test_a_machine_without_room_loses_a_stranger_rather_than_the_greeter(
         def close(self) -> None:
             closed.append(self._stranger)
 
-    monkeypatch.setattr(made, "_part", Gone)
+    monkeypatch.setattr(made, "_let_go", Gone)
     monkeypatch.setattr(acceptor_module.time, "sleep", slept.append)
     made._accept()
     assert len(made.strangers) == left and closed == [0] * (strangers - left) and bool(slept) is waits

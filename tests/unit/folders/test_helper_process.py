@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from akrunner.codec import crc32c
-from akrunner.folders import helping
-from akrunner.folders.helping import FOUND, Reader
+from akrunner.folders import helper_process
+from akrunner.folders.helper_process import FOUND, Reader
 
 _SIZE = FOUND + 4096
 
@@ -35,7 +35,7 @@ def _read(folder: Path, asked: list[tuple[bytes, int]]) -> tuple[list[int], list
     memory = mmap.mmap(-1, 2 * _SIZE)
     reader = _reader(folder, memory)
     names, sizes = [name for name, _ in asked], [size for _, size in asked]
-    assert reader._read(1, names, sizes) == helping.READ
+    assert reader._read(1, names, sizes) == helper_process.READ
     os.close(reader._base or 0)
     found = struct.unpack_from(f"<{2 * len(asked)}q", memory, _SIZE)
     return list(found[: len(asked)]), list(found[len(asked) :]), memory[_SIZE + FOUND :]
@@ -66,9 +66,9 @@ def test_what_has_no_room_is_left(folder: Path) -> None:
 def test_files_that_are_slow_to_open_are_not_read_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda fd, *_: asked.append(os.fstat(fd).st_size))
-    monkeypatch.setattr(helping, "in_memory", lambda names, base: False)
+    monkeypatch.setattr(helper_process, "in_memory", lambda names, base: False)
     base = os.open(folder, os.O_RDONLY)
     for slow, quick in ((60.0, True), (-1.0, False)):
-        assert helping.advised([b"good", b"gone", b"second"], base, 1, slow) is quick
+        assert helper_process.advised([b"good", b"gone", b"second"], base, 1, slow) is quick
     os.close(base)
     assert asked == [10, 2000, 10]

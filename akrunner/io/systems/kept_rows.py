@@ -15,7 +15,7 @@ from akrunner.errors import WriteError
 from akrunner.foreign import ours
 
 
-class Spool:
+class KeptRows:
     """Rows in a file of this machine, which is removed even if this process dies.
 
     Args:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner import leftovers
-from akrunner.io.systems.spool import Spool
+from akrunner.io.systems.kept_rows import KeptRows
 from tests.guards import one_guard
 
 __all__ = ["one_guard"]
@@ -22,18 +22,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rows_wait_in_a_file_that_goes(tmp_path: Path) -> None:
     schema = pa.schema([("x", pa.int64())])
-    spool = Spool(schema)
+    kept = KeptRows(schema)
     for number in range(3):
-        spool.append(pa.record_batch({"x": [number]}, schema=schema))
-    assert spool.rows == 3 and len(os.listdir(tmp_path)) == 1
+        kept.append(pa.record_batch({"x": [number]}, schema=schema))
+    assert kept.rows == 3 and len(os.listdir(tmp_path)) == 1
     for _ in range(2):
-        assert spool.reader().read_all().column(0).to_pylist() == [0, 1, 2]
-    spool.drop()
+        assert kept.reader().read_all().column(0).to_pylist() == [0, 1, 2]
+    kept.drop()
     assert not os.listdir(tmp_path)
-    empty = Spool(schema)
+    empty = KeptRows(schema)
     assert empty.reader().read_all().num_rows == 0
     empty.drop()
-    spool = Spool(schema)
-    spool.append(pa.record_batch({"x": [1]}, schema=schema))
-    spool.drop()
+    kept = KeptRows(schema)
+    kept.append(pa.record_batch({"x": [1]}, schema=schema))
+    kept.drop()
     assert not os.listdir(tmp_path)
