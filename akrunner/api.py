@@ -86,6 +86,7 @@ def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> Str
         lambda sink, cancel: keeping(table.bad, lambda: engine.run(prepared.job, table, sink, observer, cancel)),
         schema.arrow if schema else None,
         table.arriving,
+        prepared.job.supervision.max_restarts,
     )
 
 

@@ -63,6 +63,7 @@ class StreamJob:
         start: Callable[[RowSink, threading.Event], Outcome],
         schema: pa.Schema | None,
         arriving: Arriving | None = None,
+        restarts: int = 0,
     ) -> None:
         """Start the job at once, in a thread.
 
@@ -70,7 +71,9 @@ class StreamJob:
             start: runs the job with a sink and a cancel event, and blocks until the job has ended.
             schema: the schema of the output batches; None: there are none.
             arriving: stores the source's positions; None: it has none.
+            restarts: how many times the job may be started again after a failure.
         """
+        self._restarts = restarts
         self.schema = schema
         self.stats: Stats | None = None
         self.tasks: tuple[TaskResult, ...] = ()
@@ -213,6 +216,7 @@ class StreamJob:
             raise ConfigError("output: write_to() writes to kafka:// and redis://; iterate over the job to write elsewhere")
         if self.schema is None:
             raise ConfigError("output: the script writes no rows (output_schema= says which it writes)")
+        streams.check_restarts(output, self._restarts)
         source = self._arriving.source if self._arriving is not None else None
         sink = streams.system_of(output).output(output, self.schema, source)
         if self._arriving is not None and isinstance(sink, TransactionSink):

@@ -22,7 +22,7 @@ from akrunner.cli import lines, show, signals
 from akrunner.foreign import redacted, secrets
 from akrunner.io import formats
 from akrunner.io.sinks import LineWriter
-from akrunner.io.streams import is_stream
+from akrunner.io.streams import check_restarts, is_stream
 from akrunner.running.outputs import check_stream_apart, check_stream_output, check_stream_url, run_into, stream_sink
 
 #: seconds that a stream has, after SIGTERM or Ctrl-C, to answer the rows that it has read
@@ -121,6 +121,7 @@ def _check_to_stream(output: Output, options: dict[str, Any], source: str) -> No
     if output.live or output.overwrite:
         flag = "--output-live" if output.live else "--overwrite"
         raise akrunner.ConfigError(f"{flag} is for a file; rows are added to {redacted(output.path)} as they come")
+    check_restarts(output.path, int(options.get("max_restarts") or 0))
     check_stream_url(output.path, options.get("output_schema"), source)
 
 

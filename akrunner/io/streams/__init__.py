@@ -20,9 +20,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from akrunner.errors import ConfigError
 from akrunner.io.streams.base import StreamSink, StreamSystem
 
-__all__ = ["StreamSink", "StreamSystem", "is_stream", "system_of"]
+__all__ = ["StreamSink", "StreamSystem", "check_restarts", "is_stream", "system_of"]
 
 #: scheme of a URL -> the module that has its SYSTEM
 _MODULES: Mapping[str, str] = {"kafka": "kafka", "redis": "redis", "rediss": "redis", "files": "files"}
@@ -42,6 +43,19 @@ def system_of(url: str) -> StreamSystem:
     """
     system: StreamSystem = importlib.import_module(f"akrunner.io.streams.{_MODULES[_scheme(url)]}").SYSTEM
     return system
+
+
+def check_restarts(output: str, restarts: int) -> None:
+    """Check that rows go to a stream once, although a job may be started again.
+
+    Args: output: the stream's URL; restarts: how many times the job may be started again after a failure.
+    Raises: ConfigError: the output is written in transactions, and rows of an attempt that fails would be in one of them.
+    """
+    if restarts and re.search(r"[?&]transactional_id=", output):
+        raise ConfigError(
+            "max_restarts= (--max-restarts) starts a job again in the middle of a transaction, whose rows would be written twice; "
+            "leave it out, and start the job again when it has failed: it goes on behind the last transaction"
+        )
 
 
 def _scheme(given: Any) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from akrunner.errors import SinkError, SourceError
+from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.io import streams, systems
 
 
@@ -31,3 +31,10 @@ def test_what_reads_a_whole_table_says_what_reads_a_stream() -> None:
 
 def test_both_packages_know_the_same_streams() -> None:
     assert set(streams._MODULES) == systems.STREAMS
+
+
+def test_a_job_that_may_be_started_again_writes_in_no_transactions() -> None:
+    streams.check_restarts("kafka://b/out", 3)
+    streams.check_restarts("kafka://b/out?transactional_id=a", 0)
+    with pytest.raises(ConfigError, match=r"max_restarts= \(--max-restarts\) .*transaction.*leave it out"):
+        streams.check_restarts("kafka://b/out?key=id&transactional_id=a", 3)
