@@ -17,6 +17,7 @@ from akrunner.cli.show import Screen
 from akrunner.cli.streaming import Output
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
 from akrunner.errors import ConfigError, JobError, SinkError, WriteError
+from akrunner.io.streams.arriving import Mark
 from akrunner.spec import TaskSpec
 from akrunner.stream_job import StreamJob
 
@@ -222,10 +223,10 @@ def test_a_file_that_comes_at_the_end_holds_positions_back(folder: Path, monkeyp
 
     class Source:
         def answered(self, task: str, number: int) -> list[Any]:
-            return [number]
+            return [Mark(number, None)]
 
-        def commit(self, position: Any) -> None:
-            stored.append((position, (folder / "o.jsonl").exists()))
+        def commit(self, mark: Mark) -> None:
+            stored.append((mark.number, (folder / "o.jsonl").exists()))
 
         def close(self) -> None:
             pass
