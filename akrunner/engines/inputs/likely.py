@@ -155,10 +155,16 @@ def repeats(facts: Mapping[str, Any]) -> bool:
 
 def repeated(record: Mapping[str, Any]) -> Blamed | None:
     """Return the node that decodes, parses, takes text apart or reads files; None if there is none. Of several, it is the
-    outermost one."""
-    chain = blame.chain_of(record)
-    works = [one for one in chain[: blame.cache_of(record)] if repeats(one)]
-    return as_blamed(works[0], record) if works else None
+    outermost one.
+
+    None also if it does little, and a map that draws from it may do much: that map's work would have to be kept.
+    """
+    chain = blame.chain_of(record)[: blame.cache_of(record)]
+    works = next((place for place, one in enumerate(chain) if repeats(one)), None)
+    if works is None:
+        return None
+    little = chain[works].get("light") and any(_kind(one) == "Map" and not one.get("light") for one in chain[:works])
+    return None if little else as_blamed(chain[works], record)
 
 
 def python_at_work(record: Mapping[str, Any]) -> Suspect | None:

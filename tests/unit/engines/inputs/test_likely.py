@@ -99,6 +99,16 @@ def test_work_that_is_worth_keeping(facts: dict[str, Any], again: bool) -> None:
     assert (likely.repeated(told(chain(**facts))) is not None) == again
 
 
+def test_a_parse_that_does_little_is_not_worth_keeping_if_a_map_draws_from_it() -> None:
+    """`task_config.dataset(repeat=20).map(slow)`: cache=True in the dataset won nothing."""
+    parse = [node("Map", 9, ours=True, parses=True, light=True), node("Repeat", 9, ours=True), node("TFRecord", 9, ours=True)]
+    assert likely.repeated(told(parse)) is not None
+    assert likely.repeated(told([node("Map", 9, ops=12_667), *parse])) is None
+    assert likely.repeated(told([node("Map", 9, light=True), *parse])) is not None
+    decoding = likely.repeated(told([node("Map", 9, decodes=True), *parse]))
+    assert decoding is not None and decoding.facts.get("decodes")
+
+
 @pytest.mark.parametrize(
     "ahead, seconds, at_work", [(True, 9.0, True), (True, 8.9, False), (False, 5.0, True), (False, 4.9, False)]
 )
