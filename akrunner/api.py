@@ -87,6 +87,7 @@ def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> Str
         schema.arrow if schema else None,
         table.arriving,
         prepared.job.supervision.max_restarts,
+        prepared.job.resume,
     )
 
 

@@ -64,6 +64,7 @@ class StreamJob:
         schema: pa.Schema | None,
         arriving: Arriving | None = None,
         restarts: int = 0,
+        resume: bool = False,
     ) -> None:
         """Start the job at once, in a thread.
 
@@ -72,8 +73,9 @@ class StreamJob:
             schema: the schema of the output batches; None: there are none.
             arriving: stores the source's positions; None: it has none.
             restarts: how many times the job may be started again after a failure.
+            resume: whether it goes on with the saves of an earlier job.
         """
-        self._restarts = restarts
+        self._restarts, self._resume = restarts, resume
         self.schema = schema
         self.stats: Stats | None = None
         self.tasks: tuple[TaskResult, ...] = ()
@@ -216,7 +218,7 @@ class StreamJob:
             raise ConfigError("output: write_to() writes to kafka:// and redis://; iterate over the job to write elsewhere")
         if self.schema is None:
             raise ConfigError("output: the script writes no rows (output_schema= says which it writes)")
-        streams.check_restarts(output, self._restarts)
+        streams.check_restarts(output, self._restarts, self._resume)
         source = self._arriving.source if self._arriving is not None else None
         sink = streams.system_of(output).output(output, self.schema, source)
         if self._arriving is not None and isinstance(sink, TransactionSink):
@@ -229,6 +231,10 @@ class StreamJob:
         sink.join(arriving.settle)
         ahead: list[_Rows] = []
         try:
+            arriving.refuse_saves(
+                "task_config.checkpoint() saves a model where its task is, and transactional_id= commits rows where the last "
+                "transaction has ended; use one of them"
+            )
             while (item := self._item()) is not None:
                 if isinstance(item, Mark):
                     sink.commit(item.position)
@@ -244,7 +250,7 @@ class StreamJob:
                         ahead.append(one)
             self._end()
             lost = sink.uncommitted + sum(one.batch.num_rows for one in ahead)
-            if arriving.whole:
+            if arriving.whole and not self._cancel.is_set():
                 # what scripts write after the last row
                 sink.commit(None)
             elif lost:

@@ -121,7 +121,7 @@ def _check_to_stream(output: Output, options: dict[str, Any], source: str) -> No
     if output.live or output.overwrite:
         flag = "--output-live" if output.live else "--overwrite"
         raise akrunner.ConfigError(f"{flag} is for a file; rows are added to {redacted(output.path)} as they come")
-    check_restarts(output.path, int(options.get("max_restarts") or 0))
+    check_restarts(output.path, int(options.get("max_restarts") or 0), bool(options.get("resume")))
     check_stream_url(output.path, options.get("output_schema"), source)
 
 

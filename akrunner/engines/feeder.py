@@ -223,7 +223,7 @@ class StreamFeeder(Feeder):
                 raise _WorkerGone(None)
         self.seconds = time.monotonic() - began
 
-    def _mark(self, number: int, save: bool, place: Mapping[str, Any]) -> None:
+    def _mark(self, number: int, save: bool, place: Mapping[str, Any]) -> bool:
         """Send every worker a barrier (`TaskSession.barrier`). Called from within the source, when all its rows so far are sent."""
         for part, task in enumerate(self.job.cluster.with_rows):
             if part not in self._gone:
@@ -232,6 +232,8 @@ class StreamFeeder(Feeder):
                         session.barrier(number, save, place)
                 except _WorkerGone:
                     self._gone.add(part)
+        # who has returned answers nothing
+        return not self._gone
 
     def _send(self, session: TaskSession, chunk: pa.RecordBatch) -> None:
         parts = codec.encode_frame(chunk, self.job.data_format, True, self.partitioner.rows)

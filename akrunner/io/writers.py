@@ -4,13 +4,13 @@ TaskManager has no more."""
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from akrunner.arrays import integers_of
+from akrunner.arrays import decoded, integers_of
 from akrunner.column_types import UNITS
 from akrunner.errors import WriteError
 from akrunner.schema import is_list
@@ -83,12 +83,7 @@ class Finite(_Checking):
     """Refuses NaN and infinite numbers, which JSON does not have: DuckDB would write `NaN`, at which other programs fail."""
 
     def check(self, batch: pa.RecordBatch) -> None:
-        for field, column in zip(batch.schema, batch.columns):
-            values = column
-            while is_list(values.type):
-                values = pc.list_flatten(values)
-            if not pa.types.is_floating(values.type):
-                continue
+        for field, values in ((field, one) for field, column in zip(batch.schema, batch.columns) for one in _floats(column)):
             # older Arrow does not know it of floats of 16 bits
             finite = pc.is_finite(values.cast(pa.float32()) if pa.types.is_float16(values.type) else values)
             at = pc.index(finite, pa.scalar(False)).as_py()
@@ -97,6 +92,22 @@ class Finite(_Checking):
                     f"output: column {field.name!r} has {values[at].as_py()}, and JSON has no such number: write a null for it (None, "
                     "or numpy.ma.masked_invalid(x), which makes nulls of all), or write to Parquet, Arrow or CSV"
                 )
+
+
+def _floats(values: pa.Array) -> Iterator[pa.Array]:
+    """Yield the floats in a column, also those within lists, maps, structs and dictionaries."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        yield from _floats(decoded(values))
+    elif pa.types.is_map(kind):
+        yield from _floats(values.items)
+    elif is_list(kind):
+        yield from _floats(pc.list_flatten(values))
+    elif pa.types.is_struct(kind):
+        for one in values.flatten():
+            yield from _floats(one)
+    elif pa.types.is_floating(kind):
+        yield values
 
 
 def flush(writer: Writer) -> None:

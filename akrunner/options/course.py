@@ -37,7 +37,7 @@ OPTIONS = (
         "task's stack, and which task waits for which; 0: never.",
         600.0,
         verbs=JOBS,
-        help="Seconds nothing may move until it is told who waits for whom; 0: never.",
+        help="Seconds in which nothing moves before the job reports which task waits for which; 0: never.",
         environment=True,
         types={"pai": "float | None"},
         defaults={"pai": None},
@@ -46,7 +46,8 @@ OPTIONS = (
             "`maxHungTimeBeforeGCInSeconds`; None: 600, if the command does not say."
         },
         helps={
-            "pai": "Seconds nothing may move until it is told who waits for whom, in place of maxHungTimeBeforeGCInSeconds. "
+            "pai": "Seconds in which nothing moves before the job reports which task waits for which, in place of "
+            "maxHungTimeBeforeGCInSeconds. "
             "Default: 600."
         },
         unheeded=("pai",),

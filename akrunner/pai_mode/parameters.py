@@ -91,7 +91,7 @@ PARAMETERS: dict[str, Parameter] = {
             "maxHungTimeBeforeGCInSeconds",
             "seconds a card may idle before the job is taken down",
             "3600",
-            "stall_timeout (--stall-timeout); 0: the job is told who waits for whom, and goes on",
+            "stall_timeout (--stall-timeout); 0: the job reports which task waits for which, and goes on",
         ),
         Parameter(
             "allOrNothing",

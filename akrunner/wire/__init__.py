@@ -15,8 +15,8 @@ A script's requests for tables (LOOK_TABLE, READ_TABLE, WRITE_TABLE, TAKE_WORK; 
 TABLE_ROWS..., TABLE_DONE (or TABLE_FAILED) and WORK, each with the number of its request. From OPENED on, these frames may
 come between any two of the others.
 
-A BARRIER among a stream's ROWS comes back as ANSWERED when the script asks for the first row behind it; if the script saves
-by `task_config.checkpoint()`, when it has saved there. By DUE a task asks for such a barrier.
+A BARRIER among a stream's ROWS comes back as ANSWERED when the script asks for the first row behind it. If the script saves by
+`task_config.checkpoint()`, only a barrier to save at comes back, when it has saved there; by DUE it asks for such a barrier.
 The worker half owns these formats; the host imports them from here.
 """
 
@@ -24,7 +24,7 @@ import signal
 from typing import Sequence
 
 #: version of the frames and messages in this package; it is independent of akrunner's own version
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 #: the host sends it to a worker process to have every thread's stack printed to the log
 STACKS_SIGNAL = signal.SIGUSR2

@@ -96,7 +96,7 @@ class RowStream(object):
             number: the barrier's number.
             host_is_there: called now and then while it blocks.
             save: whether it is one to save at.
-            place: the place in the stream; None if it has none that can be set.
+            place: the place in the stream; None, or {}, if it has none that can be set.
         """
         self._wait_put(Barrier(number, save, place), host_is_there)
 
@@ -317,7 +317,7 @@ class Barrier(object):
     Attributes:
         number: its number.
         save: whether tasks that save do it here.
-        place: the place in the stream, from which another attempt or job can go on; None if none can.
+        place: the place in the stream, from which another attempt or job can go on; None, or {}, if none can.
     """
 
     def __init__(self, number: int, save: bool, place: Any) -> None:

@@ -95,7 +95,7 @@ class StreamCheckpoint(checkpoint.Checkpoint):
         Returns:
             a dataset that ends where the epoch does.
         """
-        self._reads(batch_size)
+        self._reads(batch_size, options)
         given = {name: value for name, value in (("shuffle", shuffle), ("seed", seed)) if value not in (False, None)}
         return self._config.dataset(batch_size, **dict(options, **given))
 
@@ -106,7 +106,7 @@ class StreamCheckpoint(checkpoint.Checkpoint):
             batch_size: rows in a batch; the last one of an epoch may have fewer.
             **options: the others of `StreamTaskConfig.batches`.
         """
-        self._reads(batch_size)
+        self._reads(batch_size, options)
         rows: Iterator[Dict[str, Any]] = self._config.batches(batch_size, **options)
         return rows
 
@@ -133,8 +133,12 @@ class StreamCheckpoint(checkpoint.Checkpoint):
 
     # -- an epoch
 
-    def _reads(self, batch_size: int) -> None:
+    def _reads(self, batch_size: int, options: Mapping[str, Any]) -> None:
         reading.check_counts(batch_size)
+        if options.get("drop_remainder"):
+            raise TypeError(
+                "drop_remainder=True of a stream's checkpoint would leave out the rest of each epoch, and save as if it was learned"
+            )
         self._check_unread()
         self._how = {"batch_size": batch_size}
 

@@ -160,6 +160,9 @@ class Remembering:
     def settle(self) -> None:
         """Do nothing."""
 
+    def refuse_saves(self, why: str) -> None:
+        assert "task_config.checkpoint()" in why
+
     def stored(self, mark: Mark) -> None:
         self.log.append(("stored", mark.number))
 

@@ -250,6 +250,10 @@ def of_python_beside(record: Mapping[str, Any]) -> list[Advice]:
         f"Python that {who} calls{line_of_python(record)} computes for {share:.0%} of the steps' time, and steps as short "
         "as these may have to wait for their turn in Python"
     )
+    if len(some) > 1:
+        made = replace(
+            made, change="use TensorFlow's operations, or numpy's on whole batches; rows come fastest by task_config.dataset()"
+        )
     return [replace(made, rule="lock", what=what, saves=0.0)]
 
 

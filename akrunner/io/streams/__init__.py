@@ -45,13 +45,25 @@ def system_of(url: str) -> StreamSystem:
     return system
 
 
-def check_restarts(output: str, restarts: int) -> None:
+def check_restarts(output: str, restarts: int, resume: bool = False) -> None:
     """Check that rows go to a stream once, although a job may be started again.
 
-    Args: output: the stream's URL; restarts: how many times the job may be started again after a failure.
-    Raises: ConfigError: the output is written in transactions, and rows of an attempt that fails would be in one of them.
+    Args:
+        output: the stream's URL.
+        restarts: how many times the job may be started again after a failure.
+        resume: whether the job goes on with the saves of an earlier one.
+    Raises:
+        ConfigError: the output is written in transactions, and a job that is started again in another place than behind the last
+            one would write rows twice, or leave them out.
     """
-    if restarts and re.search(r"[?&]transactional_id=", output):
+    if not re.search(r"[?&]transactional_id=", output):
+        return
+    if resume:
+        raise ConfigError(
+            "resume= (--resume) begins where a model was saved, and transactional_id= where the last transaction has ended; leave out "
+            "one of them"
+        )
+    if restarts:
         raise ConfigError(
             "max_restarts= (--max-restarts) starts a job again in the middle of a transaction, whose rows would be written twice; "
             "leave it out, and start the job again when it has failed: it goes on behind the last transaction"

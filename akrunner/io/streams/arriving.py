@@ -29,7 +29,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from akrunner.errors import ReadError
+from akrunner.errors import ConfigError, ReadError
 from akrunner.io.streams.base import START_SECONDS, Away, StreamSource
 
 #: seconds from mark to mark while rows come; if none come, rows are marked at once
@@ -56,7 +56,7 @@ class Mark:
 
 
 #: sends a mark: (its number, whether tasks that save do it there, the place in the stream)
-Send = Callable[[int, bool, Mapping[str, Any]], None]
+Send = Callable[[int, bool, Mapping[str, Any]], bool | None]
 
 
 class Arriving:
@@ -91,6 +91,10 @@ class Arriving:
         #: whether rows have come since then
         self._unsaved = False
         self._closed = False
+        #: whether all tasks were sent the last mark
+        self._all = True
+        #: whether a task has asked to save; why none may, "": they may
+        self._saves, self._no_saves = False, ""
 
     @property
     def name(self) -> str:
@@ -194,7 +198,7 @@ class Arriving:
                 self._saved_at = number
                 self._due.clear()
         self._unsaved = not save
-        self._send(number, save, self._source.reached())
+        self._all = self._send(number, save, self._source.reached()) is not False
 
     def settle(self) -> None:
         """Mark the rows so far, and return once their position is stored.
@@ -205,7 +209,7 @@ class Arriving:
         self._mark(save=True)
         number, until = self._number, None
         with self._storing:
-            while self._stored < number and (until is None or time.monotonic() < until):
+            while self._all and self._stored < number and (until is None or time.monotonic() < until):
                 self._storing.wait(_TAKE_SECONDS)
                 if until is None and self._stopped.is_set():
                     until = time.monotonic() + _SETTLE_SECONDS
@@ -243,8 +247,22 @@ class Arriving:
 
     # -- the receiver and the consumer
 
+    def refuse_saves(self, why: str) -> None:
+        """Fail a job whose tasks save. Raises: ConfigError: one has asked to save already. Args: why: the error's words."""
+        with self._lock:
+            self._no_saves = why
+        if self._saves:
+            raise ConfigError(why)
+
     def due(self, number: int) -> None:
-        """Note that a task wants to save. Args: number: of the mark at which it has saved last; 0: it has not saved."""
+        """Note that a task wants to save.
+
+        Args: number: of the mark at which it has saved last; 0: it has not saved.
+        Raises: ConfigError: this job's tasks may not save.
+        """
+        if self._no_saves:
+            raise ConfigError(self._no_saves)
+        self._saves = True
         with self._lock:
             # the mark to save at that was sent since will do
             if number >= self._saved_at:
@@ -263,11 +281,12 @@ class Arriving:
                     waiting.discard(task)
             while self._marks and not self._marks[0][1]:
                 mark = self._marks.popleft()[0]
-                if mark.position is not None:
-                    ready.append(mark)
-                elif ready:
+                if mark.position is None and ready:
                     # no rows had come between a mark and the one to save at behind it
                     ready[-1] = Mark(mark.number, ready[-1].position)
+                else:
+                    # also one without a position: `settle` waits for it, and the rows behind it belong to the next transaction
+                    ready.append(mark)
         return ready
 
     def stored(self, mark: Mark) -> None:
@@ -283,6 +302,10 @@ class Arriving:
             ReadError: the server was away for too long.
             AkrunnerError: the position cannot be stored.
         """
+
+        if mark.position is None:
+            self.stored(mark)
+            return
 
         def stored() -> bool:
             self._source.commit(mark.position)

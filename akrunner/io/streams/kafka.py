@@ -303,7 +303,10 @@ class Messages(Client):
             found = self._consumer.consume(1, seconds)
             if found:
                 self.down = None
-                found += self._consumer.consume(TAKEN_ROWS - 1, self._flush)
+                had = dict(self._has)
+                more = self._consumer.consume(TAKEN_ROWS - 1, self._flush)
+                # a partition that was taken away meanwhile, even if it was given back, has these messages again
+                found = [one for one in found if self._has.get(one.partition()) == had.get(one.partition())] + more
         errors = [error for error in map(methodcaller("error"), found) if error is not None]
         if errors:
             self._check_error(errors[0])

@@ -184,7 +184,7 @@ def _check_ours(given: Any, kind: type[AkrunnerError], parameter: str, instead: 
     if short is not None and short[1].lower() in _MODULES and not os.path.exists(text):
         scheme = short[1].lower()
         # in the URL of a system in files, the path stands where a server's URL has the database
-        slashes = "//" if scheme in ("postgresql", "postgres", "iceberg") else "///"
+        slashes = "//" if scheme in ("postgresql", "postgres", "iceberg", "flightsql", "snowflake") else "///"
         raise kind(f"{wrong}: write {scheme}:{slashes}{redacted(short[2])}")
     if base in STREAMS and not text.startswith("jdbc:"):
         raise kind(

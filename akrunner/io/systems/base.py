@@ -198,6 +198,10 @@ class Transaction(abc.ABC):
     def append(self, rows: pa.Table) -> None:
         """Send rows."""
 
+    def ready(self) -> None:
+        """Do what `commit` would do and `close` can take back, so that little can fail later; no rows are sent after it. Does
+        nothing when called again."""
+
     @abc.abstractmethod
     def commit(self) -> None:
         """Commit the rows that were sent. A new table to which no rows were sent is made with its columns."""
@@ -282,7 +286,7 @@ class TableSink:
     def commit_with(self, store: object, commit: Callable[[Sequence[Any]], None]) -> None:
         """Commit together with the job's output tables, as `akrunner.engines.base.JoiningSink.commit_with` says."""
         with self._told():
-            self._send()
+            self._send().ready()
         commit(())
         with behind_tables():
             self.commit()

@@ -71,6 +71,9 @@ class _DuckDB:
                     known = _columns_of(connection, table)
                     if known is not None:
                         check_columns(known, schema, place.shown)
+                        # without columns the schema is not known yet
+                        if schema.names:
+                            _check_takes(connection, table, schema)
         return TableSink(place.shown, schema, lambda: _Writing(Target(path, place.shown), table, schema, overwrite, place))
 
 
@@ -142,6 +145,32 @@ def _columns_of(connection: Any, table: str) -> pa.Schema | None:
         return None
 
 
+def _check_takes(connection: Any, table: str, rows: pa.Schema) -> None:
+    """Check, before a job starts, what DuckDB would say only of the insert at its end: it is a view, a column is generated, or
+    one that may not be null has no default and is not among the rows'.
+
+    Raises:
+        SinkError: the table does not take the rows.
+        Exception: whatever DuckDB raises for that.
+    """
+    import duckdb
+
+    names = ", ".join(map(quoted, rows.names))
+    connection.register("akrunner_rows", rows.empty_table())
+    try:
+        connection.execute(f"EXPLAIN INSERT INTO {dotted(table)} ({names}) SELECT {names} FROM akrunner_rows")
+    except duckdb.InvalidInputException as e:
+        # this comes when all else is right
+        if "read-only" not in str(e):
+            raise
+    given = {name.lower() for name in rows.names}
+    for name, _, null, _, default, _ in connection.execute(f"DESCRIBE {dotted(table)}").fetchall():
+        if null == "NO" and default is None and name.lower() not in given:
+            raise SinkError(
+                f"output: column {name!r} of {table} may not be null and has no default, and the rows do not have it"
+            )
+
+
 class _Cast(NamedTuple):
     """A column whose values become another type in the table, or that may have no null there.
 
@@ -196,6 +225,7 @@ class _Writing(Transaction):
         target.begin()
         self._kept = KeptRows(schema)
         self._connection: Any = None
+        self._is_ready = False
         try:
             self._casts = self._begun(schema, overwrite)
         except BaseException:
@@ -241,13 +271,21 @@ class _Writing(Transaction):
                 f"column, which is {one.kind}{' NOT NULL' if value is None else ''}"
             )
 
-    def commit(self) -> None:
-        if self._kept.rows:
+    def ready(self) -> None:
+        if self._kept.rows and not self._is_ready:
+            self._is_ready = True
             rows = self._kept.reader()
             names = ", ".join(map(quoted, rows.schema.names))
             self._connection.register("akrunner_rows", rows)
-            self._connection.execute(f"INSERT INTO {dotted(self._table)} ({names}) SELECT {names} FROM akrunner_rows")
+            text = f"INSERT INTO {dotted(self._table)} ({names}) SELECT {names} FROM akrunner_rows"
+            heard(lambda: self._connection.execute(text), self._connection.interrupt)
+
+    def commit(self) -> None:
+        self.ready()
         self._connection.commit()
+        if self._target.new:
+            # `close` would leave in the log, without a word, what it cannot write to the file, and the file alone is kept
+            self._connection.execute("CHECKPOINT")
         self._connection.close()
         self._target.commit()
 

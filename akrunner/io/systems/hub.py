@@ -124,6 +124,9 @@ class _Writing(Transaction):
             for name in names:
                 with open(os.path.join(found, name), "rb+") as file:
                     os.fsync(file.fileno())
+        # the library may have written for long
+        if _state(self._path) != self._there:
+            raise lakes.conflict(self._place.shown, ValueError("its state.json is another one now"))
         self._folder.commit()
 
     def close(self) -> None:

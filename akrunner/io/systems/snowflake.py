@@ -65,6 +65,8 @@ class _Snowflake(Server):
         if not parts.username or len(path) > 2:
             raise ConfigError(f"{place.shown}: write snowflake://USER@ACCOUNT/DATABASE/SCHEMA?table=NAME&warehouse=NAME")
         given = {
+            # else the driver makes 1816 of the year 9999, without a word
+            _SQL + "client_option.max_timestamp_precision": "nanoseconds_error_on_overflow",
             _SQL + "account": parts.netloc.rpartition("@")[2],
             "username": urllib.parse.unquote(parts.username),
             **dict(zip((_SQL + "db", _SQL + "schema"), path)),
@@ -108,7 +110,9 @@ class _Snowflake(Server):
                     asked(cursor, lambda: cursor.executescript(f"DELETE FROM {self._name(target)}"))
                 asked(cursor, lambda: cursor.executescript(self._insert(target, made)))
             except BaseException:
-                cursor.executescript("ROLLBACK")
+                # on a lost connection this fails, too, and would hide why; its end rolls back
+                with contextlib.suppress(Exception):
+                    cursor.executescript("ROLLBACK")
                 raise
             self._committed(cursor, target, "COMMIT")
 

@@ -125,7 +125,7 @@ class Broker(object):
         with self._changed:
             known = self._looks.get(table)
         if known is None:
-            told: Dict[str, Any] = self._ask(frames.LOOK_TABLE, {"table": table})
+            told: Dict[str, Any] = self._ask(frames.LOOK_TABLE, lambda number: messages.LookTable(request=number, table=table))
             with self._changed:
                 known = self._looks[table] = told
         return known
@@ -253,21 +253,34 @@ class Broker(object):
             of.closing = True
             self._writer.write_json(frames.CLOSE_TABLE, messages.CloseTable(request=number, rows=of.rows, whole=True))
 
-    def take_work(self, **asked: Any) -> Optional[str]:
-        """Return the next work of a queue that all tasks share, None if there is no more.
+    def take_work(
+        self, queue: str, works: List[str], digest: str, epochs: Optional[int], shuffle: bool, seed: Optional[int],
+        slices: Optional[int],
+    ) -> Optional[str]:  # fmt: skip
+        """Return the next work of a queue that all tasks share, None if there is no more. Args: as in `messages.TakeWork`."""
 
-        Args:
-            asked: fields of a TAKE_WORK frame.
-        """
-        work: Optional[str] = self._ask(frames.TAKE_WORK, asked)["work"]
-        return work
+        def made(number: int) -> messages.TakeWork:
+            return messages.TakeWork(
+                request=number,
+                queue=queue,
+                works=works,
+                digest=digest,
+                epochs=epochs,
+                shuffle=shuffle,
+                seed=seed,
+                slices=slices,
+            )
 
-    def _ask(self, kind: int, body: Dict[str, Any]) -> Any:
+        answer: messages.Work = self._ask(frames.TAKE_WORK, made)
+        return answer["work"]
+
+    def _ask(self, kind: int, made: Callable[[int], Any]) -> Any:
+        """Ask, and return the host's answer. Args: made: makes the message, given the number of its request."""
         with self._changed:
             self._check()
             number = self._next()
             self._answers[number] = None
-            self._writer.write_json(kind, dict(body, request=number))
+            self._writer.write_json(kind, made(number))
             while self._answers[number] is None:
                 self._check()
                 self._changed.wait()

@@ -11,7 +11,17 @@ from akrunner.cli.screen import harmless
 
 def test_control_characters_are_shown_as_they_are_written() -> None:
     assert harmless("größe 🙂 a\tb\nc") == "größe 🙂 a\tb\nc"
-    assert harmless("\x1b[31mred\x07\x00\r\x9b") == "\\x1b[31mred\\x07\\x00\\r\\x9b"
+    assert harmless("\x1b[2Jred\x07\x00\r\x9b\u202e") == "\\x1b[2Jred\\x07\\x00\\r\\x9b\\u202e"
+
+
+def test_a_bar_of_progress_in_the_end_of_a_log_stays_readable() -> None:
+    """As Keras writes it into a file."""
+    assert harmless("\x1b[1m1/3\x1b[0m \x1b[32m━━\x1b[0m\x1b[37m━\x1b[0m") == "1/3 ━━━"
+
+
+def test_spaces_and_joins_of_other_scripts_stay() -> None:
+    for text in ("全角\u3000空白", "5\xa0km", "👨\u200d👩"):
+        assert harmless(text) == text
 
 
 def test_an_error_that_quotes_data_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

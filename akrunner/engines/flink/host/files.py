@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -131,13 +134,20 @@ class SharedFiles:
         assert files is not None
         form = formats.named(files.format).written_as(files.csv)
 
+        over = threading.Event()
+        place = cast(Place, _Until(self.place, over)) if self.place.away else self.place
+
         def looked(path: str) -> _Counted | str | None:
-            return _blocks(form, path, self.source.schema, files.paths[0], self.place)
+            return _blocks(form, path, self.source.schema, files.paths[0], place)
 
         if not self.place.away:
             return [looked(path) for path in files.paths]
         with ThreadPoolExecutor(_AT_ONCE, "akrunner-count") as threads:
-            return list(threads.map(looked, files.paths))
+            try:
+                return list(threads.map(looked, files.paths))
+            finally:
+                # Ctrl-C does not wait until every line of the files that are being read is counted
+                over.set()
 
     def order(self, share: int) -> pb.Files:
         """Return what the agent of a task is told.
@@ -154,6 +164,34 @@ class SharedFiles:
         there = [pb.File(path=one.path, bytes=one.seen.bytes, tag=one.seen.tag) for one in self._counted if one.path in paths]
         schema = schema_bytes(self.source.schema)
         return pb.Files(format=self.source.files.format, schema=schema, parts=parts, files=there)
+
+
+class _Until:
+    """A store whose texts end with an error once an event is set."""
+
+    def __init__(self, place: Place, over: threading.Event) -> None:
+        self._place, self._over = place, over
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._place, name)
+
+    @contextlib.contextmanager
+    def stream(self, path: str) -> Iterator[Any]:
+        with self._place.stream(path) as file:
+            yield _Reading(file, self._over)
+
+
+class _Reading:
+    def __init__(self, file: Any, over: threading.Event) -> None:
+        self._file, self._over, self.tell, self.seek = file, over, file.tell, file.seek
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def read(self, size: int = -1) -> bytes:
+        if self._over.is_set():
+            raise OSError("given up")
+        return self._file.read(size)
 
 
 def must_not(why: str) -> ConfigError:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ReadError
+from akrunner.errors import ConfigError, ReadError
 from akrunner.io.streams import arriving as module
 from akrunner.io.streams.arriving import Arriving, Mark
 from akrunner.io.streams.base import Away
@@ -106,7 +106,7 @@ def test_a_position_is_ready_when_every_task_has_answered() -> None:
     assert one.answered("a", 2) == [], "b has answered nothing"
     assert one.answered("b", 1) == [Mark(1, 2)] and not one.whole
     assert one.answered("b", 2) == [Mark(2, 5)] and not one.whole
-    assert one.answered("a", 3) == one.answered("b", 3) == [] and one.whole
+    assert one.answered("a", 3) == [] and one.answered("b", 3) == [Mark(3, None)] and one.whole
 
 
 def test_a_stream_ends_when_it_is_idle_but_not_before_it_is_ready() -> None:
@@ -246,3 +246,33 @@ def test_a_table_ends_with_its_last_row() -> None:
     one = Arriving(source, 5.0)
     source.stop = lambda: setattr(source, "ended", True)
     assert [batch.num_rows for batch in one.batches()] == [1]
+
+
+def test_a_mark_without_a_position_is_one_too() -> None:
+    """`settle` waits for it, and rows behind it belong to the next transaction."""
+    one, _ = started(Source(2, None))
+    list(one.batches())
+    assert one.answered("w", 1) == [Mark(1, 2)]
+    (last,) = one.answered("w", 2)
+    assert last == Mark(2, None) and one.whole
+    one.commit(last)
+
+
+def test_a_partition_is_not_kept_for_a_task_that_has_gone() -> None:
+    one = Arriving(Source(2), 5.0)
+    one.marking(("w",), lambda number, save, place: False)
+    next(one.batches())
+    began = time.monotonic()
+    one.settle()
+    assert time.monotonic() - began < 1
+
+
+def test_tasks_that_may_not_save_fail_their_job() -> None:
+    one, _ = started(Source(2))
+    one.refuse_saves("not with transactions")
+    with pytest.raises(ConfigError, match="not with transactions"):
+        one.due(0)
+    other, _ = started(Source(2))
+    other.due(0)
+    with pytest.raises(ConfigError, match="not with transactions"):
+        other.refuse_saves("not with transactions")

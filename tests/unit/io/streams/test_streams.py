@@ -38,3 +38,6 @@ def test_a_job_that_may_be_started_again_writes_in_no_transactions() -> None:
     streams.check_restarts("kafka://b/out?transactional_id=a", 0)
     with pytest.raises(ConfigError, match=r"max_restarts= \(--max-restarts\) .*transaction.*leave it out"):
         streams.check_restarts("kafka://b/out?key=id&transactional_id=a", 3)
+    with pytest.raises(ConfigError, match=r"resume= \(--resume\) begins where a model was saved"):
+        streams.check_restarts("kafka://b/out?transactional_id=a", 0, True)
+    streams.check_restarts("kafka://b/out", 3, True)

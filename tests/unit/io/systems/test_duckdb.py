@@ -29,6 +29,29 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ("CREATE VIEW t AS SELECT 1::INTEGER AS x", "output: cannot write .*"),
+        ("CREATE TABLE t (x INTEGER, y INTEGER GENERATED ALWAYS AS (x + 1)); ALTER TABLE t RENAME COLUMN x TO z", "."),
+        ("CREATE TABLE t (x INTEGER, y INTEGER NOT NULL)", "column 'y' of .* may not be null and has no default"),
+    ],
+)
+def test_a_table_that_takes_no_such_rows_is_told_before_the_job(tmp_path: Path, made: str, words: str) -> None:
+    path = tmp_path / "t.duckdb"
+    with contextlib.closing(duckdb.connect(str(path))) as connection:
+        connection.execute(made)
+    with pytest.raises(SinkError, match=words):
+        SYSTEM.output(f"duckdb:///{path}?table=t", X, False)
+
+
+def test_a_default_takes_the_place_of_a_column_that_the_rows_lack(tmp_path: Path, one_guard: None) -> None:
+    path = tmp_path / "t.duckdb"
+    with contextlib.closing(duckdb.connect(str(path))) as connection:
+        connection.execute("CREATE TABLE t (x INTEGER, y INTEGER NOT NULL DEFAULT 7)")
+    SYSTEM.output(f"duckdb:///{path}?table=t", X, False).abort()
+
+
 def rows(path: Path, table: str) -> object:
     return pa.Table.from_batches(SYSTEM.open(f"duckdb:///{path}?table={table}", None, None).batches()).column("x").to_pylist()
 
