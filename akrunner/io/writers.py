@@ -10,7 +10,7 @@ from typing import IO, Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from akrunner.arrays import decoded, integers_of
+from akrunner.arrays import decoded, integers_of, truths_of
 from akrunner.column_types import UNITS
 from akrunner.errors import WriteError
 from akrunner.schema import is_list
@@ -84,12 +84,12 @@ class Finite(_Checking):
 
     def check(self, batch: pa.RecordBatch) -> None:
         for field, values in ((field, one) for field, column in zip(batch.schema, batch.columns) for one in _floats(column)):
+            there = values.drop_null()
             # older Arrow does not know it of floats of 16 bits
-            finite = pc.is_finite(values.cast(pa.float32()) if pa.types.is_float16(values.type) else values)
-            at = pc.index(finite, pa.scalar(False)).as_py()
-            if at >= 0:
+            finite = truths_of(pc.is_finite(there.cast(pa.float32()) if pa.types.is_float16(there.type) else there))
+            if not finite.all():
                 raise WriteError(
-                    f"output: column {field.name!r} has {values[at].as_py()}, and JSON has no such number: write a null for it (None, "
+                    f"output: column {field.name!r} has {there[int(finite.argmin())].as_py()}, and JSON has no such number: write a null for it (None, "
                     "or numpy.ma.masked_invalid(x), which makes nulls of all), or write to Parquet, Arrow or CSV"
                 )
 

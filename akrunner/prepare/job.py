@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.checks import check_flag, check_path, check_paths, check_replaces_nothing, check_text
+from akrunner.checks import check_count, check_flag, check_path, check_paths, check_replaces_nothing, check_text
 from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
 from akrunner.io.bad_rows import BadRows
@@ -181,7 +181,8 @@ def _settings(mode: str, given: Arguments) -> JobSpec:
     if given.engine.capabilities.here:
         capacity.check_fits(num_workers=given.num_workers, num_ps=given.num_ps, parallelism=parallelism)
     cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator, given.chief)
-    if mode == "stream" and (given.resume or given.max_restarts) and not given.engine.capabilities.marks:
+    again = check_flag("resume", given.resume) or check_count("max_restarts", given.max_restarts, 0) > 0
+    if mode == "stream" and again and not given.engine.capabilities.marks:
         raise ConfigError(
             f"resume=, max_restarts= (--resume, --max-restarts): streams of engine='local' go on after an end; on {given.engine.name} "
             "let a PyFlink program's checkpoints do that (akrunner.flink.stream)"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from akrunner import codec
-from akrunner.checks import STDIN, check_flag, check_path, check_seconds, check_stdin, shown
+from akrunner.checks import STDIN, check_count, check_flag, check_path, check_seconds, check_stdin, shown
 from akrunner.engines.base import Engine
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
@@ -52,7 +52,10 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
         arrives = streams.is_stream(source)
     if not arrives:
         lines = lines_source(given, follow)
-        return _going_on(given, lines) if follow and (given.get("resume") or given.get("max_restarts")) else lines
+        again = (
+            check_flag("resume", given.get("resume", False)) or check_count("max_restarts", given.get("max_restarts", 0), 0) > 0
+        )
+        return _going_on(given, lines) if follow and again else lines
     url = os.fspath(source)
     shown_url = redacted(url.partition("?")[0])
     if check_flag("follow", follow):

@@ -128,10 +128,22 @@ class Ground:
         """Whether it descends from the cluster, or has gone meanwhile."""
         above: int | None = pid
         while above is not None and above > 1:
-            if above in self.pids:
+            if above in self.pids or self._forks_workers(above):
                 return True
             above = processes.parent_of(above)
         return not processes.is_there(pid)
+
+    def _forks_workers(self, pid: int) -> bool:
+        """Whether it is the process from which tests fork Flink's Python workers of a TaskManager (`tests/forked`): it stays in the
+        TaskManager's session."""
+        try:
+            return (
+                processes.parent_of(pid) == 1
+                and os.getsid(pid) in self.pids
+                and "beam_boot" in " ".join(processes.words_of(pid))
+            )
+        except ProcessLookupError:
+            return False
 
     def soon_left(self) -> list[str]:
         """The same, once what is going has gone."""

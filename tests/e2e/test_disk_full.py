@@ -38,12 +38,12 @@ def main(task_config):
 
 @pytest.fixture(scope="module")
 def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A disk of 2 MB: what a job needs for itself has room there."""
+    """A disk of 3 MB: what a job needs for itself has room there."""
     folder = tmp_path_factory.mktemp("disk")
     mount = shutil.which("mount")
     if (
         mount is None
-        or subprocess.run([mount, "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True).returncode
+        or subprocess.run([mount, "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True).returncode
     ):
         not_run("a full disk", "it is a small one that is mounted, which takes root")
     yield folder

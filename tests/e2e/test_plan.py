@@ -156,7 +156,7 @@ def test_what_would_fail_fails_in_the_same_words(tmp_path: Path, script: Path) -
     for wrong, words in (
         (dict(num_workers=0), "num_workers"),
         (dict(verb="serve"), "verb"),
-        (dict(verb="stream", max_restarts=3), "max_restarts= means nothing for stream: it is an option of run, train"),
+        (dict(verb="stream", split="train=0.8,test=0.2"), "split= means nothing for stream: it is an option of run, train"),
         (dict(model_out="m"), "model_out= means nothing for run"),
         (dict(output="a/b.csv"), "output"),
         (dict(python_env=str(tmp_path)), "python_env"),

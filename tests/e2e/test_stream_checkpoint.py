@@ -243,7 +243,9 @@ def main(task_config):
 @pytest.mark.parametrize("form", ["columns", "examples"])
 def test_variables_of_tensorflow(script: Script, tmp_path: Path, leaves_nothing: Path, form: str) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text("id\n" + "".join(f"{one}\n" for one in range(100_000)))
-    with akrunner.stream(script(TRAINS), str(path), max_restarts=1, data_format=form, **SCHEMAS) as job:
+    # more than is under way at once, so that there are several epochs
+    path.write_text("id,more\n" + "".join(f"{one},{'x' * 100}\n" for one in range(100_000)))
+    columns = {**SCHEMAS, "input_schema": "id bigint, more string"}
+    with akrunner.stream(script(TRAINS), str(path), max_restarts=1, data_format=form, **columns) as job:
         found = [one for batch in job for one in batch.column("id").to_pylist()]
     assert found == [sum(range(100_000)), 100_000] and job.stats is not None and job.stats.attempt == 1

@@ -25,7 +25,7 @@ def test_a_misspelt_option_is_told_the_right_one() -> None:
         ({"model_out": "m.zip"}, "model_out= means nothing for flink.run: it is an option of train"),
         (
             {"max_restarts": 1},
-            "max_restarts= means nothing for flink.run: it is an option of run, train, flink.stream, flink.predict",
+            "max_restarts= means nothing for flink.run: it is an option of run, train, stream, flink.stream, flink.predict, pai",
         ),
     ):
         options: Any = {"output_schema": "a bigint", **wrong}

@@ -198,7 +198,7 @@ class Transaction(abc.ABC):
     def append(self, rows: pa.Table) -> None:
         """Send rows."""
 
-    def ready(self) -> None:
+    def ready(self) -> None:  # noqa: B027 -- most transactions have nothing to do here
         """Do what `commit` would do and `close` can take back, so that little can fail later; no rows are sent after it. Does
         nothing when called again."""
 

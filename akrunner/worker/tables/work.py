@@ -89,9 +89,15 @@ class WorkQueue(object):
         return work
 
     def _next(self) -> Optional[str]:
-        asked = {"epochs": self._epochs, "shuffle": self._shuffle, "seed": self._seed, "slices": self._slices}
-        works = [] if self._told else self._works
-        work = asking.asker().take_work(queue=self._name, works=works, digest=self._digest, **asked)
+        work = asking.asker().take_work(
+            queue=self._name,
+            works=[] if self._told else self._works,
+            digest=self._digest,
+            epochs=self._epochs,
+            shuffle=self._shuffle,
+            seed=self._seed,
+            slices=self._slices,
+        )
         self._told = True
         if work is None:
             return None

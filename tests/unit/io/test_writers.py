@@ -173,6 +173,23 @@ def test_a_number_that_json_does_not_have_names_its_column(kind: pa.DataType, va
     assert len(got.got) == 1 and got.closed
 
 
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (pa.struct([("a", pa.float64())]), {"a": 0.5}, {"a": float("nan")}),
+        (pa.list_(pa.struct([("q", pa.float32())])), [{"q": 1.0}, None], [{"q": 1.0}, {"q": float("inf")}]),
+        (pa.map_(pa.string(), pa.float64()), [("a", 0.5)], [("a", 0.5), ("b", float("nan"))]),
+        (pa.dictionary(pa.int8(), pa.float64()), 0.5, float("nan")),
+    ],
+    ids=str,
+)
+def test_a_number_within_a_value_is_one_too(kind: pa.DataType, good: Any, bad: Any) -> None:
+    writer = Finite(Writer())
+    writer.write(pa.record_batch({"p": pa.array([good, None], kind)}))
+    with pytest.raises(WriteError, match="column 'p' has (nan|inf), and JSON has no such number"):
+        writer.write(pa.record_batch({"p": pa.array([None, bad], kind)}))
+
+
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_a_json_array(rows: int) -> None:
     stream = io.BytesIO()

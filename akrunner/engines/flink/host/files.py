@@ -191,7 +191,8 @@ class _Reading:
     def read(self, size: int = -1) -> bytes:
         if self._over.is_set():
             raise OSError("given up")
-        return self._file.read(size)
+        data: bytes = self._file.read(size)
+        return data
 
 
 def must_not(why: str) -> ConfigError:

@@ -69,6 +69,7 @@ def test_what_is_wrong(driver: Any, url: str, words: str) -> None:
 
 
 def test_a_missing_driver_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "adbc_driver_flightsql", None)
+    for name in ("adbc_driver_flightsql", "adbc_driver_flightsql.dbapi"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, match=r"adbc-driver-flightsql, which is missing .*pip install 'akrunner\[flightsql\]'"):
         flightsql.SYSTEM.open("flightsql://h?table=t", None, None)

@@ -32,7 +32,9 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> type:
 
 def given(driver: Any, url: str) -> dict[str, str]:
     snowflake.SYSTEM.connect(Url.parse(url))
-    return {name.removeprefix("adbc.snowflake.sql."): value for name, value in driver.given.items()}
+    found = {name.removeprefix("adbc.snowflake.sql."): value for name, value in driver.given.items()}
+    assert found.pop("client_option.max_timestamp_precision") == "nanoseconds_error_on_overflow"
+    return found
 
 
 def test_what_the_driver_is_given(driver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,6 +65,7 @@ def test_plain_names_are_capitals() -> None:
 
 
 def test_a_missing_driver_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "adbc_driver_snowflake", None)
+    for name in ("adbc_driver_snowflake", "adbc_driver_snowflake.dbapi"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, match=r"adbc-driver-snowflake, which is missing .*pip install 'akrunner\[snowflake\]'"):
         snowflake.SYSTEM.open("snowflake://me@a/d?table=t", None, None)
