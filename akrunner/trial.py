@@ -88,7 +88,7 @@ def tried(job: JobSpec, table: TableSource, requirements: str | None, rows: int)
         # a dict as an ordered set
         nulls: dict[str, None] = {}
         first = dataclasses.replace(
-            table, open=lambda: _first(table, each * len(job.cluster.with_rows), nulls), files=None, each=None
+            table, open=lambda: _first(table, each * len(job.cluster.with_rows), nulls), files=None, held=None, each=None
         )
         outcome = LocalEngine().run(alone, first, sink, None)
         left = sorted(os.path.relpath(os.path.join(at, one), exports) for at, _, names in os.walk(exports) for one in names)

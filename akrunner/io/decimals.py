@@ -63,7 +63,7 @@ def converted(table: TableSource, way: str) -> TableSource:
 
     notes = (*table.notes, *_rounded(changed)) if way == "float64" else table.notes
     # without `files`: machines that read the files themselves would give decimals
-    return dataclasses.replace(table, schema=schema, open=batches, files=None, each=None, notes=notes)
+    return dataclasses.replace(table, schema=schema, open=batches, files=None, held=None, each=None, notes=notes)
 
 
 def _target(given: pa.DataType, instead: pa.DataType) -> pa.DataType:

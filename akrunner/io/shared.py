@@ -32,6 +32,10 @@ _AGAIN_SECONDS = 10.0
 _BUFFER_BYTES = 1 << 20
 
 
+class Unshared(Exception):
+    """Other machines cannot read a table; the text says why, as half a sentence."""
+
+
 @dataclass(frozen=True)
 class Seen:
     """The state of a file.

@@ -280,7 +280,9 @@ def _plain(table: TableSource) -> TableSource:
         assert table.each is not None
         return [(path, _plain(one)) for path, one in table.each(like, like_of)]
 
-    return dataclasses.replace(table, schema=schema, open=batches, files=None, each=each if table.each is not None else None)
+    return dataclasses.replace(
+        table, schema=schema, open=batches, files=None, held=None, each=each if table.each is not None else None
+    )
 
 
 def _cast(table: TableSource, wanted: Schema) -> TableSource:
@@ -301,7 +303,7 @@ def _cast(table: TableSource, wanted: Schema) -> TableSource:
             rows += batch.num_rows
             yield pa.RecordBatch.from_arrays(columns, schema=target)
 
-    return dataclasses.replace(table, schema=target, open=cast, files=None)
+    return dataclasses.replace(table, schema=target, open=cast, files=None, held=None)
 
 
 def _is_path_list(source: Any) -> bool:

@@ -103,7 +103,7 @@ def selected(table: TableSource, select: str, seconds: float | None = None) -> T
 
     # a query's rows are not those of any of the files
     opened = opened_once(first.batches(), again)
-    return dataclasses.replace(table, schema=first.schema, open=opened, files=None, each=None, stop=stop)
+    return dataclasses.replace(table, schema=first.schema, open=opened, files=None, held=None, each=None, stop=stop)
 
 
 def _whole(select: str) -> str:

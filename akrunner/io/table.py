@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from akrunner.io.bad_rows import BadRows
     from akrunner.io.paths import Files
     from akrunner.io.streams.arriving import Arriving
+    from akrunner.io.systems.pg_snapshot import Snapshot
 
 #: the most rows in a batch that a reader gives
 BATCH_ROWS = 65536
@@ -37,6 +38,8 @@ class TableSource:
         elsewhere: whether the rows reach the tasks without coming through this process.
         files: the files that are read as they stand; None if the table is more than the content of files.
         read_from: the files that the table comes from, whatever is done with their rows.
+        held: (how many machines read at the same time, whether they may be sent a password) -> one state of a table of a database, for
+            them to read it as it stands. None if they cannot, or the table is more than that; raises `Unshared`, or anything.
         stop: ends a read that is running in another thread, as far as that is possible.
         each: (schema, the name of whatever has that schema) -> (path, table) of each file, in that schema, or in the table's
             own if it is None. Opens no file before its table is read. None if the table is not made of files.
@@ -52,6 +55,7 @@ class TableSource:
     elsewhere: bool = False
     files: Files | None = None
     read_from: Files | None = None
+    held: Callable[[int, bool], Snapshot] | None = None
     stop: Callable[[], None] = _nothing
     each: Callable[[pa.Schema | None, str], list[tuple[str, TableSource]]] | None = None
     bad: BadRows | None = None

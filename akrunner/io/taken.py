@@ -80,8 +80,9 @@ def taken(table: TableSource, columns: Sequence[str]) -> TableSource:
         for batch in table.batches():
             yield batch.select(list(columns))
 
-    # without `files`: machines that read the files themselves would read all columns
-    return dataclasses.replace(table, schema=schema, open=batches, files=None, each=None)
+    # without `files`: machines that read the files themselves would read all columns. Of a database, only these may be read already
+    held = table.held if schema.names == table.schema.names else None
+    return dataclasses.replace(table, schema=schema, open=batches, files=None, held=held, each=None)
 
 
 def filled(table: TableSource, defaults: Mapping[str, Any]) -> TableSource:
@@ -105,7 +106,7 @@ def filled(table: TableSource, defaults: Mapping[str, Any]) -> TableSource:
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    return dataclasses.replace(table, schema=schema, open=batches, files=None, each=None)
+    return dataclasses.replace(table, schema=schema, open=batches, files=None, held=None, each=None)
 
 
 def _known(name: str, table: TableSource, parameter: str) -> str:

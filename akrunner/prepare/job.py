@@ -149,7 +149,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     if job.split is not None:
         check_table(job.split, table)
         # rows are assigned by their numbers, which only the host knows, so that no machine may read the files itself
-        table = dataclasses.replace(table, files=None, each=None)
+        table = dataclasses.replace(table, files=None, held=None, each=None)
     if given.output is not None and table.read_from is not None:
         check_apart(table.read_from, given.output)
     check_bad_rows_apart(table)

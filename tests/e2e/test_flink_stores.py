@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from collections.abc import Callable
@@ -60,6 +61,15 @@ def run(script: str, source: str, engine: FlinkEngine, **options: Any) -> akrunn
     return akrunner.run(script, source, engine=engine, num_workers=2, output_schema=SCHEMA, data_format="columns", **options)
 
 
+def is_kept_nowhere(running: cluster.Cluster, secret: str) -> None:
+    """A secret went to the machines, and is in no file, argument or environment there."""
+    assert not [path for path in Path(running.folder).rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    for process in psutil.Process(max(running.processes)).children(recursive=True):
+        # one that has ended has neither
+        with contextlib.suppress(psutil.NoSuchProcess):
+            assert secret not in " ".join([*process.cmdline(), *process.environ().values()])
+
+
 @pytest.mark.parametrize("form", [parquet, arrow, csv, jsonl], ids=lambda form: form.__name__)
 def test_they_are_read_there(
     flink_cluster: cluster.Cluster, flink: FlinkEngine, leaves_nothing: Path, script: Script, s3: S3,
@@ -73,13 +83,7 @@ def test_they_are_read_there(
     assert result.stats.rows_in == ROWS and sorted(result.stats.shares) == [1000, 1001]
     assert not [warning for warning in result.stats.warnings if warning.startswith("source")]
     nothing_is_left(flink_cluster)
-    # the keys went to the machines, and nowhere else there
-    secret = ENVIRONMENT["AWS_SECRET_ACCESS_KEY"]
-    assert not [
-        path for path in Path(flink_cluster.folder).rglob("*") if path.is_file() and secret.encode() in path.read_bytes()
-    ]
-    for process in psutil.Process(max(flink_cluster.processes)).children(recursive=True):
-        assert secret not in " ".join([*process.cmdline(), *process.environ().values()])
+    is_kept_nowhere(flink_cluster, ENVIRONMENT["AWS_SECRET_ACCESS_KEY"])
 
 
 @pytest.mark.parametrize("must", [False, True])

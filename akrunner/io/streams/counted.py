@@ -37,7 +37,7 @@ def counted(first: TableSource, name: str, again: Callable[[], TableSource]) -> 
     arriving = Arriving(source, WAIT_SECONDS)
     # its rows have to come in one order, so that no machine may read the files itself
     return dataclasses.replace(
-        first, open=arriving.batches, stop=arriving.stop, arriving=arriving, files=None, each=None, replayable=False
+        first, open=arriving.batches, stop=arriving.stop, arriving=arriving, files=None, held=None, each=None, replayable=False
     )
 
 

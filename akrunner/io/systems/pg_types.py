@@ -7,13 +7,13 @@ infinite dates finite). The code here asks for such columns in another way, or r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from akrunner.errors import SinkError, SourceError, WriteError
+from akrunner.io.pg_ranges import Column, in_query
 from akrunner.io.systems.base import quoted
 
 #: what numerics without a fixed precision may become: `?decimals=`
@@ -59,33 +59,7 @@ _SENT: Mapping[pa.DataType, pa.DataType] = {
     pa.large_string(): pa.string(),
     pa.large_binary(): pa.binary(),
 }
-#: the first and the last timestamp that PostgreSQL has, in microseconds, and the first date, in days
-_FIRST, _LAST, _FIRST_DAY = -211_813_488_000_000_000, 9_223_371_331_199_999_999, -2_440_588
 _OID = re.compile(r"unnamed<oid:(\d+)>")
-
-
-class Column(NamedTuple):
-    """A column of a query.
-
-    Attributes:
-        name: its name.
-        type: its type in Arrow.
-        expression: the SQL that reads it.
-        looks: (an SQL expression for a number, what is wrong if a row has it above 1); "" for no check.
-    """
-
-    name: str
-    type: pa.DataType
-    expression: str
-    looks: tuple[str, str] = ("", "")
-
-
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
-
-
-def _said(name: str) -> str:
-    """Return a name as a query has it: in quotes only if it must be."""
-    return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
 def described(cursor: Any, schema: pa.Schema, decimals: str | None, shown: str) -> list[Column]:
@@ -126,7 +100,7 @@ def _described(cursor: Any, field: pa.Field, decimals: str | None, shown: str) -
     else:
         kind, expression = field.type, name
     if isinstance(kind, pa.BaseExtensionType) or pa.types.is_interval(kind) or pa.types.is_struct(kind) or of in _WAYS:
-        said = _said(field.name)
+        said = in_query(field.name)
         way = _WAYS.get(of, "{0}::text").format(said)
         raise SourceError(
             f"source: {shown}: column {field.name!r} is of PostgreSQL's type {of}{'[]' if array else ''}, which has no like "
@@ -158,7 +132,7 @@ def _numeric(field: pa.Field, array: bool, decimals: str | None, name: str, show
     if decimals == "text":
         return pa.string(), f"{name}::text{more}"
     mod = int((field.metadata or {}).get(b"POSTGRESQL:typmod", b"-1"))
-    said = _said(field.name)
+    said = in_query(field.name)
     precision, scale = ((mod - 4) >> 16) & 0xFFFF, (mod - 4) & 0x7FF
     if mod < 4 or precision > 38 or scale > precision or array:
         raise SourceError(
@@ -168,63 +142,6 @@ def _numeric(field: pa.Field, array: bool, decimals: str | None, name: str, show
             f"'SELECT {said}::float8{more} AS {said}, ... FROM ...' (select=)"
         )
     return pa.decimal128(precision, scale), f"{name}::text"
-
-
-def plain(batches: Iterator[pa.RecordBatch], columns: Sequence[Column], shown: str) -> Iterator[pa.RecordBatch]:
-    """Yield the driver's batches in the types of the columns.
-
-    Raises:
-        SourceError: a value would change.
-    """
-    schema = pa.schema([(one.name, one.type) for one in columns])
-    looks = [one for one in columns if one.looks[0]]
-    for batch in batches:
-        arrays = [_plain(batch.column(number), one, shown) for number, one in enumerate(columns)]
-        for number, one in enumerate(looks, start=len(columns)):
-            most = pc.max(batch.column(number)).as_py()
-            if most is not None and most > 1:
-                raise SourceError(
-                    f"source: {shown}: column {one.name!r} {one.looks[1]}: --select 'SELECT {_said(one.name)}::text AS "
-                    f"{_said(one.name)}, ... FROM ...' (select=), without ?table="
-                )
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def expressions(columns: Sequence[Column]) -> str:
-    """Return what a query selects: the columns, and behind them the expressions that `plain` checks."""
-    return ", ".join([*(one.expression for one in columns), *(one.looks[0] for one in columns if one.looks[0])]) or "1"
-
-
-def _plain(array: pa.Array, column: Column, shown: str) -> pa.Array:
-    _check_finite(array, column.name, shown)
-    if array.type == column.type:
-        return array
-    try:
-        return array.cast(column.type)
-    except pa.ArrowInvalid as e:
-        raise SourceError(f"source: {shown}: column {column.name!r}: {e}; put &decimals=float64 behind ?table=...") from None
-
-
-def _check_finite(array: pa.Array, name: str, shown: str) -> None:
-    """Check that all dates and timestamps are finite; the driver returns infinite ones as numbers.
-
-    Raises:
-        SourceError: one is infinite.
-    """
-    values = array.flatten() if pa.types.is_list(array.type) else array
-    if pa.types.is_date32(values.type):
-        ends = pc.min_max(values.view(pa.int32())).as_py()
-        odd = ends["min"] is not None and ends["min"] < _FIRST_DAY
-    elif pa.types.is_timestamp(values.type):
-        ends = pc.min_max(values.view(pa.int64())).as_py()
-        odd = ends["min"] is not None and (ends["min"] < _FIRST or ends["max"] > _LAST)
-    else:
-        return
-    if odd:
-        raise SourceError(
-            f"source: {shown}: column {name!r} has 'infinity', which no type here has; leave ?table= out and write the query: "
-            f"--select \"SELECT NULLIF({_said(name)}, 'infinity') AS {_said(name)}, ... FROM ...\" (select=)"
-        )
 
 
 class Written(NamedTuple):

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 import os
@@ -23,10 +24,12 @@ import pyarrow as pa
 
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
+from akrunner.io import pg_ranges
 from akrunner.io.paths import local_path
 from akrunner.io.systems import pg_types
 from akrunner.io.systems.adbc import asked, driver
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, check_truths, dotted, quoted, slices
+from akrunner.io.systems.pg_snapshot import Snapshot
 from akrunner.io.table import TableSource
 from akrunner.wire.near import nearest
 
@@ -41,8 +44,8 @@ _LIBPQ = (
 #: a table of more bytes than this is read over several connections
 _LARGE = 64 << 20
 _CONNECTIONS = 4
-#: about how many bytes a batch of the driver has, and how many batches of a connection may wait to be drawn
-_BATCH_BYTES, _AHEAD = 4 << 20, 2
+#: how many batches of a connection may wait to be drawn
+_AHEAD = 2
 _CONNECT_SECONDS = 30
 _WAIT = 0.1
 
@@ -73,9 +76,11 @@ class _Postgres:
                 schema = pa.schema([schema.field(schema.names.index(name)) for name in columns])
             found = pg_types.described(cursor, schema, place.decimals, place.shown)
         reading = _Reading(place, rows, found, table)
-        return TableSource(
-            pa.schema([(one.name, one.type) for one in found]), reading.batches, place.shown, replayable=True, stop=reading.stop
-        )
+        schema = pa.schema([(one.name, one.type) for one in found])
+        source = TableSource(schema, reading.batches, place.shown, replayable=True, stop=reading.stop)
+        if table is None:
+            return source
+        return dataclasses.replace(source, held=functools.partial(Snapshot.of, place, rows, found))
 
     def output(self, url: str, schema: pa.Schema, overwrite: bool) -> TableSink:
         place = _Place(url)
@@ -101,6 +106,8 @@ class _Place:
         connections: over how many connections a large table is read.
     """
 
+    names: Sequence[str] = _LIBPQ
+
     def __init__(self, text: str) -> None:
         self.url = Url.parse(text)
         self.shown = self.url.shown
@@ -113,19 +120,31 @@ class _Place:
             raise ConfigError(f"{self.shown}: connections= is a whole number from 1 to 64, not {given!r}")
         self.connections = int(given) if given is not None else min(_CONNECTIONS, os.cpu_count() or 1)
 
-    @functools.cached_property
-    def _uri(self) -> str:
-        """The URL for libpq, which finds what the URL lacks in PGPASSWORD, PGHOST, ~/.pgpass and the like."""
+    @property
+    def libpq(self) -> dict[str, str]:
+        """libpq's options in the URL, and ours, without a password."""
         options = {name: value for name, value in self.url.options.items() if name not in _OURS}
         options.setdefault("application_name", "akrunner")
         if "PGCONNECT_TIMEOUT" not in os.environ:
             options.setdefault("connect_timeout", str(_CONNECT_SECONDS))
-        base = self.url.base
+        return options
+
+    @functools.cached_property
+    def password(self) -> str | None:
+        """The password in the file of `password_file=`; None if there is none."""
         secret = self.url.options.get("password_file")
-        if secret is not None:
-            with open(local_path(secret, "password_file"), encoding="utf-8") as file:
-                options["password"] = file.readline().rstrip("\r\n")
-        return f"{base}?{urllib.parse.urlencode(options, quote_via=urllib.parse.quote)}"
+        if secret is None:
+            return None
+        with open(local_path(secret, "password_file"), encoding="utf-8") as file:
+            return file.readline().rstrip("\r\n")
+
+    @property
+    def _uri(self) -> str:
+        """The URL for libpq, which finds what the URL lacks in PGPASSWORD, PGHOST, ~/.pgpass and the like."""
+        options = self.libpq
+        if self.password is not None:
+            options["password"] = self.password
+        return f"{self.url.base}?{urllib.parse.urlencode(options, quote_via=urllib.parse.quote)}"
 
     def connect(self) -> Any:
         """Return a connection in a transaction.
@@ -145,9 +164,7 @@ class _Place:
             snapshot: the snapshot of another transaction, whose state this one then sees.
         """
         with contextlib.closing(self.connect()) as connection, contextlib.closing(connection.cursor()) as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            if snapshot is not None:
-                cursor.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+            pg_ranges.see(cursor, snapshot)
             yield cursor
 
     def named(self, cursor: Any, table: str) -> str:
@@ -209,7 +226,7 @@ class _Reading:
         table: the table's name; None: the rows are a query's.
     """
 
-    def __init__(self, place: _Place, rows: str, columns: Sequence[pg_types.Column], table: str | None) -> None:
+    def __init__(self, place: _Place, rows: str, columns: Sequence[pg_ranges.Column], table: str | None) -> None:
         self._place, self._rows, self._columns, self._table = place, rows, columns, table
         self._cursors: list[Any] = []
         self._stopped = threading.Event()
@@ -226,11 +243,11 @@ class _Reading:
             with self._place.reading() as cursor:
                 parts = self._parts(cursor)
                 if parts is None:
-                    yield from slices(pg_types.plain(self._drawn(cursor, ""), self._columns, self._place.shown))
+                    yield from slices(pg_ranges.plain(self._drawn(cursor, ""), self._columns, self._place.shown))
                     return
                 cursor.execute("SELECT pg_export_snapshot()")
                 snapshot = str(cursor.fetchone()[0])
-                yield from slices(pg_types.plain(self._beside(snapshot, parts), self._columns, self._place.shown))
+                yield from slices(pg_ranges.plain(self._beside(snapshot, parts), self._columns, self._place.shown))
 
     def _parts(self, cursor: Any) -> list[str] | None:
         """Return conditions that divide the table into parts; None if one connection reads it."""
@@ -254,8 +271,8 @@ class _Reading:
         ]
 
     def _drawn(self, cursor: Any, condition: str) -> Iterator[pa.RecordBatch]:
-        cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)})
-        query = f"SELECT {pg_types.expressions(self._columns)} FROM {self._rows} {condition}"
+        cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(pg_ranges.BATCH_BYTES)})
+        query = f"SELECT {pg_ranges.expressions(self._columns)} FROM {self._rows} {condition}"
         self._cursors.append(cursor)
         try:
             asked(cursor, lambda: cursor.execute(query))

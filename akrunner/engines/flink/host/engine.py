@@ -28,12 +28,14 @@ from akrunner.engines.workdir import WorkDir
 from akrunner.errors import ClusterError, ConfigError, StartError
 from akrunner.io.pairing import Pairing
 from akrunner.io.sinks import PartsSink
+from akrunner.io.table import TableSource
 from akrunner.launch.guard import Guard
 from akrunner.spec import Capabilities, JobSpec, TaskSpec
 
 if TYPE_CHECKING:
     # these need gRPC, which may be missing where only a job's state is asked for
     from akrunner.engines.flink.host.attached import Attached
+    from akrunner.engines.flink.host.databases import SharedTable
     from akrunner.engines.flink.host.files import SharedFiles
     from akrunner.engines.flink.host.launcher import FlinkLauncher
     from akrunner.engines.flink.host.subtasks import Subtasks
@@ -60,7 +62,7 @@ class FlinkEngine:
             for a network you trust; both ends still prove that they know the job's token.
         slot_timeout: seconds that it may take until all subtasks have come.
         files_there: None: let the TaskManagers read large tables of files that all of them have under the same path, or reach
-            in a store (each task gets blocks in turn, and the numbers of rows differ by at most one), and write the files of
+            in a store, and tables of PostgreSQL (each task gets blocks in turn, and the numbers of rows differ by at most one), and write the files of
             an output directory that all of them have. True: the same, and it is an error if they cannot read the table.
             False: this process does both, row by row.
         java_operators: bring the rows of a PyFlink table to the tasks in Arrow chunks, by two Java operators. False: row
@@ -170,11 +172,11 @@ class FlinkEngine:
         def launcher(work: WorkDir, guard: Guard) -> FlinkLauncher:
             return FlinkLauncher(self, job, work, resources, table, None, files, parts)
 
-        with self._client_kept():
+        with self._client_kept(), contextlib.closing(files) if files is not None else contextlib.nullcontext():
             return run_attempts(job, source, sink, observer, cancel, launcher)
 
-    def _files(self, job: JobSpec, source: RowSource) -> SharedFiles | None:
-        """Return the files that the tasks' machines may read, or None. With the local cluster their machine is this one,
+    def _files(self, job: JobSpec, source: RowSource) -> SharedFiles | SharedTable | None:
+        """Return the files, or the table of a database, that the tasks' machines may read, or None. With the local cluster their machine is this one,
         where one reader is enough: the host.
 
         Raises:
@@ -182,13 +184,19 @@ class FlinkEngine:
         """
         if self.files_there is False or isinstance(source, FlinkTable):
             return None
+        from akrunner.engines.flink.host.databases import SharedTable
         from akrunner.engines.flink.host.files import SharedFiles, must_not
 
         here = "the local cluster is on this machine" if self.master == "local" else None
         here = "a stream's rows go through this process" if job.mode == "stream" else here
         if here is not None and self.files_there:
             raise must_not(here)
-        return SharedFiles.of(source, len(job.cluster.with_rows), self.tls, bool(self.files_there)) if here is None else None
+        if here is not None:
+            return None
+        how = len(job.cluster.with_rows), self.tls, bool(self.files_there)
+        if isinstance(source, TableSource) and source.held is not None:
+            return SharedTable.of(source, *how)
+        return SharedFiles.of(source, *how)
 
     def _parts(self, sink: RowSink | None) -> PartsSink | None:
         """Return the sink whose files the tasks' machines may write, or None."""

@@ -14,13 +14,13 @@ from typing import Any, cast
 import pyarrow as pa
 
 from akrunner.engines.flink import control_pb2 as pb
-from akrunner.engines.flink.host.stores import Unshared, place_of
+from akrunner.engines.flink.host.stores import place_of
 from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.errors import ConfigError
 from akrunner.foreign import in_words
 from akrunner.io import formats
 from akrunner.io.formats.base import Format
-from akrunner.io.shared import DISKS, Place, Seen
+from akrunner.io.shared import DISKS, Place, Seen, Unshared
 from akrunner.io.table import TableSource
 
 #: with fewer blocks than this for each task, rows that lie together would go to one task together: the host deals them one by
@@ -65,6 +65,9 @@ class SharedFiles:
     sizes: tuple[tuple[str, int], ...]
     place: Place = DISKS
     must: bool = False
+
+    #: a job that starts again may read them another way
+    begun = False
 
     @classmethod
     def of(cls, source: Any, tasks: int, trusted: bool = True, must: bool = False) -> SharedFiles | None:
@@ -164,6 +167,9 @@ class SharedFiles:
         there = [pb.File(path=one.path, bytes=one.seen.bytes, tag=one.seen.tag) for one in self._counted if one.path in paths]
         schema = schema_bytes(self.source.schema)
         return pb.Files(format=self.source.files.format, schema=schema, parts=parts, files=there)
+
+    def close(self) -> None:
+        """Do nothing: files are there without this process."""
 
 
 class _Until:

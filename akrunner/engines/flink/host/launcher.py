@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from akrunner.cluster.resources import TaskResources
 from akrunner.engines.feeder import CountingFeeder, Given, StreamFeeder
 from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.host.databases import SharedTable
 from akrunner.engines.flink.host.files import SharedFiles, must_not
 from akrunner.engines.flink.host.remote import RemoteProcess
 from akrunner.engines.flink.host.subtask import RemoteSubtask
@@ -22,7 +23,7 @@ from akrunner.engines.flink.schemas import schema_bytes
 from akrunner.engines.flink.taskmanager.feed import pairs_word
 from akrunner.engines.flink.taskmanager.sight import word_of
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import JobError, StartError
+from akrunner.errors import JobError, ReadError, StartError
 from akrunner.io.sinks import PartsSink
 from akrunner.launch import archives
 from akrunner.launch.files import lay_out
@@ -71,7 +72,7 @@ class FlinkLauncher:
         resources: Mapping[TaskSpec, TaskResources],
         table: FlinkTable | None = None,
         given: Subtasks | None = None,
-        files: SharedFiles | None = None,
+        files: SharedFiles | SharedTable | None = None,
         parts: PartsSink | None = None,
     ) -> None:
         """Make a launcher; the subtasks are taken when its block begins.
@@ -79,7 +80,7 @@ class FlinkLauncher:
         Args:
             table: the table whose rows Flink brings to the tasks; None if the host feeds them.
             given: the subtasks, if this launcher is not to make and end them itself.
-            files: the files that the tasks' machines read, if all of them can.
+            files: the files, or the table in a database, that the tasks' machines read, if all of them can.
             parts: the sink whose files the tasks' machines write, if all of them can.
         """
         self._engine = engine
@@ -136,11 +137,12 @@ class FlinkLauncher:
             self._parts = None
         return {task: remote.address for task, remote in self._remotes.items()}
 
-    def _can_read(self, files: SharedFiles) -> bool:
+    def _can_read(self, files: SharedFiles | SharedTable) -> bool:
         """Whether the tasks' machines read the files themselves. If they cannot, and that matters, the user is told.
 
         Raises:
             ConfigError: they have to, and cannot.
+            ReadError: they have begun to, and cannot any more.
         """
         blind = next((remote for remote in self._remotes.values() if not remote.reads_files), None)
         if blind is not None:
@@ -149,6 +151,8 @@ class FlinkLauncher:
             why = files.undivided
         else:
             return True
+        if files.begun:
+            raise ReadError(f"source: the job cannot start again with the state of the table that it has begun with: {why}")
         if files.must:
             raise must_not(why)
         # of a file on a disk, reading it here says it better

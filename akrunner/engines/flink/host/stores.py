@@ -16,15 +16,11 @@ from urllib.parse import urlsplit
 import fsspec.asyn
 
 from akrunner.io.paths import is_local, protocols
-from akrunner.io.shared import DISKS, Place, Store
+from akrunner.io.shared import DISKS, Place, Store, Unshared
 
 #: Google's own address, and the answers of Amazon's that no setting has changed
 _GOOGLE = "storage.googleapis.com"
 _AMAZON = ("https://s3.amazonaws.com", "https://s3.{region}.amazonaws.com", "https://s3.{region}.amazonaws.com.cn")
-
-
-class Unshared(Exception):
-    """TaskManagers cannot open a store; the text says why, as half a sentence."""
 
 
 def place_of(filesystem: Any, paths: Sequence[str], trusted: bool) -> Place:

@@ -45,6 +45,7 @@ from akrunner.launch.trees import Blame
 
 if TYPE_CHECKING:
     from akrunner.engines.flink.taskmanager.feed import Feed
+    from akrunner.io.pg_ranges import Ranges
     from akrunner.io.shared import Place
 
 #: Flink waits for its Python when it ends a job; after three minutes it ends the TaskManager, with all that runs there
@@ -84,7 +85,7 @@ class _Agent:
         self._logged: threading.Thread | None = None
         self._open: list[socket.socket] = []
         self._reads: Feed | None = None
-        self._place: Place | None = None
+        self._place: Place | Ranges | None = None
         self._broken: BaseException | None = None
 
     def run(self, who: dict[str, Any]) -> None:
@@ -168,7 +169,7 @@ class _Agent:
                 self._place = self._reads = None
 
     def _look(self, asked: Any) -> str:
-        """Return why this machine cannot read the host's files itself; "" if it can.
+        """Return why this machine cannot read the host's table itself; "" if it can.
 
         Args:
             asked: an `Ask`.
@@ -265,10 +266,10 @@ class _Agent:
         self._pumps += [out, self._logged, self._started("close-out", _close_out, out, rows_out)]
         feed = self._feed
         if order.HasField("files"):
-            from akrunner.engines.flink.taskmanager.feed import FileFeed
+            from akrunner.engines.flink.taskmanager.feed import feed_of
 
             assert self._place is not None
-            feed = self._reads = FileFeed(self._place)
+            feed = self._reads = feed_of(self._place)
         if feed is not None:
             self._pumps += feed.start(SocketReader(rows_in), process.input_fd, order, self._line.say, self._broke)
         else:

@@ -34,6 +34,7 @@ from akrunner.io.ahead import ahead
 from akrunner.io.pairing import Fed, Pairing
 from akrunner.io.part_file import PartError, PartFile
 from akrunner.io.partitioner import rechunk
+from akrunner.io.pg_ranges import Range, Ranges
 from akrunner.io.shared import DISKS, Place
 from akrunner.schema import Schema
 from akrunner.wire import frames, messages
@@ -375,6 +376,31 @@ class FileFeed(Feed):
             raise ReadError(f"source: cannot read {name} on {here}: {self._place.hidden(str(e))}") from None
         if not same:
             raise ReadError(f"source: {name} was changed while the job ran, as {here} sees it; give a copy of it")
+
+
+class TableFeed(Feed):
+    """Feeds rows of a table of a database that this machine reads itself; see `akrunner.engines.flink.host.databases`.
+
+    Args:
+        ranges: the table.
+    """
+
+    def __init__(self, ranges: Ranges) -> None:
+        super().__init__()
+        self._ranges = ranges
+
+    def _chunks(self, order: pb.Order) -> Iterator[pa.RecordBatch]:
+        parts = (Range._make((*json.loads(part.block), part.start, part.stop)) for part in order.files.parts)
+        wanted = itertools.takewhile(lambda _: not self._over.is_set(), parts)
+        # the next rows are on their way while the task is sent the last ones
+        yield from rechunk(
+            ahead(self._ranges.rows(schema_from(order.files.schema), wanted)), order.chunk_rows, order.chunk_bytes
+        )
+
+
+def feed_of(place: Place | Ranges) -> Feed:
+    """Return what feeds rows of files that lie somewhere, or of a table of a database."""
+    return TableFeed(place) if isinstance(place, Ranges) else FileFeed(place)
 
 
 def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> Iterator[pa.RecordBatch]:

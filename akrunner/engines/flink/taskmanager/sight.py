@@ -1,4 +1,4 @@
-"""Says whether this machine sees the files that the host wants it to read, before any row flows."""
+"""Says whether this machine sees the files, or the table of a database, that the host wants it to read, before any row flows."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from collections.abc import Sequence
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.threads import Failed, started
 from akrunner.foreign import in_words
+from akrunner.io.pg_ranges import Ranges
 from akrunner.io.shared import DISKS, Place, Store
 
 #: seconds that a store may take to show its files; the host waits longer than that for an agent's answer
 _SECONDS = 15.0
 
 
-def place_from(word: pb.Store) -> Place:
-    """Return the place that `word_of` has turned into a message."""
+def place_from(word: pb.Store) -> Place | Ranges:
+    """Return the place, or the table of a database, that `word_of` has turned into a message."""
     if not word.scheme:
         return DISKS
-    return Store(word.scheme, json.loads(word.settings), json.loads(word.secrets))
+    settings, secrets = json.loads(word.settings), json.loads(word.secrets)
+    return Ranges(settings, secrets) if word.scheme == Ranges.scheme else Store(word.scheme, settings, secrets)
 
 
-def word_of(place: Place) -> pb.Store:
-    """Return what an agent is told of a place."""
-    if not isinstance(place, Store):
+def word_of(place: Place | Ranges) -> pb.Store:
+    """Return what an agent is told of a place, or of a table of a database."""
+    if not isinstance(place, (Store, Ranges)):
         return pb.Store()
     return pb.Store(scheme=place.scheme, settings=json.dumps(dict(place.settings)), secrets=json.dumps(dict(place.secrets)))
 
 
-def unseen(place: Place, files: Sequence[pb.File], failed: Failed) -> str:
-    """Return half a sentence that says why files cannot be read on this machine; "" if they can. Takes 15 seconds at most.
+def unseen(place: Place | Ranges, files: Sequence[pb.File], failed: Failed) -> str:
+    """Return half a sentence that says why files, or a table, cannot be read on this machine; "" if they can. Takes 15 seconds at most.
 
     Args:
         failed: called if the looking itself breaks.
@@ -52,7 +54,9 @@ def unseen(place: Place, files: Sequence[pb.File], failed: Failed) -> str:
     return found[0] if found else f"{place.scheme}:// has not answered within {_SECONDS:g} s"
 
 
-def _first_unseen(place: Place, files: Sequence[pb.File]) -> str:
+def _first_unseen(place: Place | Ranges, files: Sequence[pb.File]) -> str:
+    if isinstance(place, Ranges):
+        return place.unseen()
     for file in files:
         name = place.shown(file.path)
         try:

@@ -18,6 +18,7 @@ from akrunner.engines.flink.host.client import Submission
 from akrunner.engines.flink.host.rest import Address
 from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.errors import ConfigError, StartError
+from akrunner.io.table import TableSource
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
 
@@ -230,6 +231,9 @@ def test_machines_read_and_write_files_themselves_only_on_a_cluster(master: str,
         with pytest.raises(ConfigError, match=r"^files_there=True \(--flink-files-there\)"):
             must._files(job(mode=mode), "source")  # type: ignore[arg-type]
     assert engine._files(job(mode="stream"), "source") is None  # type: ignore[arg-type]
+    held = TableSource(pa.schema([]), lambda: iter(()), held=lambda readers, trusted: None)  # type: ignore[arg-type,return-value]
+    monkeypatch.setattr("akrunner.engines.flink.host.databases.SharedTable.of", lambda *given: given)
+    assert clear._files(job(), held) == (held, 1, False, True)  # type: ignore[comparison-overlap]
     assert (engine._parts(parts) is parts) is there and engine._parts(None) is None
     here = FlinkEngine(master, files_there=False)
     assert here._files(job(), "source") is None and here._parts(parts) is None  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.engines.flink.schemas import schema_from
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import ConfigError, JobCancelledError, JobError, StartError
+from akrunner.errors import ConfigError, JobCancelledError, JobError, ReadError, StartError
 from akrunner.io.shared import Store
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec, TaskSpec
@@ -184,6 +184,7 @@ class Files:
         self.shares = [[], []] if shared else None
         self.source = SimpleNamespace(replayable=True)
         self.must, self.is_worth_it = must, is_worth_it
+        self.begun = False
 
     def order(self, share: int) -> pb.Files:
         return pb.Files(format=f"share {share}")
@@ -232,6 +233,16 @@ def test_it_is_an_error_if_they_have_to(sees: bool, shared: bool, why: str, kit:
         ):
             launcher.addresses()
     assert not launcher.notes()
+
+
+def test_a_table_that_machines_have_begun_to_read_is_read_in_no_other_state(kit: Kit) -> None:
+    engine, files = Engine(place(0, reads_files=False, unread="the state is gone")), Files()
+    files.begun = True
+    with kit.launcher(engine, of(kit, cluster=ClusterSpec(1)), files=files) as launcher:
+        with pytest.raises(
+            ReadError, match=r"^source: the job cannot start again with the state .* begun with: on m, the state is gone$"
+        ):
+            launcher.addresses()
 
 
 class Parts:
