@@ -186,7 +186,7 @@ def test_another_version_is_told(tls: bool, monkeypatch: pytest.MonkeyPatch) -> 
     with listening(issued(tls)) as (server, door):
         monkeypatch.setattr(line, "VERSION", 99)
         with pytest.raises(
-            JobFailed, match="the agent speaks version 99 of akrunner's protocol on Flink, its host version 1"
+            JobFailed, match=f"the agent speaks version 99 of akrunner's protocol on Flink, its host version {control.VERSION}"
         ) as caught:
             Line(door, agent="p")
         assert caught.value.final
