@@ -9,33 +9,10 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ConfigError, SourceError
-from akrunner.folders.gathered import NAME, SIZE
-from akrunner.packing.given import Earlier, Given
+from akrunner.folders.gathered import SIZE
+from akrunner.packing.given import Earlier
 from akrunner.packing.index import CLASS
-from akrunner.packing.settings import PackArguments, settings_of
-from akrunner.packing.source import given_of
-
-
-def given(source: Any, earlier: Earlier | None = None, **options: Any) -> Given:
-    asked = PackArguments(source, "out", **options)
-    return given_of(asked, settings_of(asked), earlier)
-
-
-def files(folder: Path, **texts: str) -> Path:
-    for name, text in texts.items():
-        path = folder / name.replace("__", "/").replace("_", ".")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
-
-
-def names(of: Given) -> list[bytes]:
-    assert of.index is not None
-    return sorted(of.index.table.column(NAME).to_pylist())
-
-
-def rows(of: Given) -> list[dict[str, Any]]:
-    return [row for _, table in of.tables for batch in table.batches() for row in batch.to_pylist()]
+from tests.unit.packing.sources import files, given, names, rows
 
 
 def test_a_table_in_memory_is_rows_and_has_its_column_of_classes() -> None:
