@@ -100,7 +100,9 @@ def _floats(values: pa.Array) -> Iterator[pa.Array]:
     if pa.types.is_dictionary(kind):
         yield from _floats(decoded(values))
     elif pa.types.is_map(kind):
-        yield from _floats(values.items)
+        # `items` has those of the whole array, also if this is a part of it
+        ends = values.offsets
+        yield from _floats(values.items.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py()))
     elif is_list(kind):
         yield from _floats(pc.list_flatten(values))
     elif pa.types.is_struct(kind):

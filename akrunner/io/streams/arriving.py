@@ -250,8 +250,8 @@ class Arriving:
     def refuse_saves(self, why: str) -> None:
         """Fail a job whose tasks save. Raises: ConfigError: one has asked to save already. Args: why: the error's words."""
         with self._lock:
-            self._no_saves = why
-        if self._saves:
+            self._no_saves, saves = why, self._saves
+        if saves:
             raise ConfigError(why)
 
     def due(self, number: int) -> None:
@@ -260,10 +260,10 @@ class Arriving:
         Args: number: of the mark at which it has saved last; 0: it has not saved.
         Raises: ConfigError: this job's tasks may not save.
         """
-        if self._no_saves:
-            raise ConfigError(self._no_saves)
-        self._saves = True
         with self._lock:
+            if self._no_saves:
+                raise ConfigError(self._no_saves)
+            self._saves = True
             # the mark to save at that was sent since will do
             if number >= self._saved_at:
                 self._due.set()

@@ -250,9 +250,11 @@ class Transactions(Output):
             self._open = True
 
     def commit(self, position: Any) -> None:
-        offsets = self._source.offsets(position) if position is not None else None
-        if not self._open and offsets is None:
+        if not self._open and position is None:
             return
+        # also without a position: partitions whose rows are in this transaction may be another consumer's now
+        found = self._source.offsets(position or {})
+        offsets = found if position is not None else None
         self._begin()
         if offsets is not None:
             self._answered(lambda seconds: self._producer.send_offsets_to_transaction(*offsets, seconds))

@@ -21,6 +21,13 @@ from akrunner.io.shared import Unshared
 from akrunner.io.systems.adbc import asked
 from akrunner.io.systems.base import Url
 
+#: names that Debian and Red Hat give to a machine itself in /etc/hosts, and what stands for it in a system's calls
+_OWN = {
+    "localhost", "localhost4", "localhost6", "localhost.localdomain", "localhost4.localdomain4", "localhost6.localdomain6",
+    "ip6-localhost", "ip6-loopback", "0",
+}  # fmt: skip
+#: libpq's variables that are not called as their options are
+_VARIABLES = {"connect_timeout": "PGCONNECT_TIMEOUT", "application_name": "PGAPPNAME"}
 #: older servers read a whole table to find the rows of a few pages
 _OLDEST = 140000
 #: the most pages of a range, 16 MB: a range of which a task reads a part is sorted
@@ -155,7 +162,7 @@ def reached(place: Place, user: str, database: str, trusted: bool) -> tuple[dict
     in_url = {"user": unquote(login.partition(":")[0]), "host": at}
     if named is not None:
         in_url.update(host=unquote(named.hostname or ""), port=str(named.port or ""))
-    around = {name: os.environ.get("PG" + name.replace("_", "").upper(), "") for name in place.names}
+    around = {name: os.environ.get(_VARIABLES.get(name, "PG" + name.replace("_", "").upper()), "") for name in place.names}
     told = {"user": user}
     for one in (around, in_url, place.libpq, {"dbname": database}):
         told.update({name: value for name, value in one.items() if value})
@@ -186,7 +193,7 @@ def _is_own(host: str) -> bool:
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
-        return name == "localhost" or name.endswith(".localhost") or name.startswith("127.")
+        return name in _OWN or name.endswith(".localhost") or name.startswith("127.")
     address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback or address.is_unspecified
 

@@ -186,6 +186,8 @@ def test_a_number_that_json_does_not_have_names_its_column(kind: pa.DataType, va
 def test_a_number_within_a_value_is_one_too(kind: pa.DataType, good: Any, bad: Any) -> None:
     writer = Finite(Writer())
     writer.write(pa.record_batch({"p": pa.array([good, None], kind)}))
+    # of a part of a batch, only that part
+    writer.write(pa.record_batch({"p": pa.array([good, bad], kind)}).slice(0, 1))
     with pytest.raises(WriteError, match="column 'p' has (nan|inf), and JSON has no such number"):
         writer.write(pa.record_batch({"p": pa.array([None, bad], kind)}))
 

@@ -33,7 +33,7 @@ def file(tmp_path: Path) -> Path:
     ("made", "words"),
     [
         ("CREATE VIEW t AS SELECT 1::INTEGER AS x", "output: cannot write .*"),
-        ("CREATE TABLE t (x INTEGER, y INTEGER GENERATED ALWAYS AS (x + 1)); ALTER TABLE t RENAME COLUMN x TO z", "."),
+        ("CREATE TABLE t (z INTEGER, x INTEGER GENERATED ALWAYS AS (z + 1))", "(?i)generated"),
         ("CREATE TABLE t (x INTEGER, y INTEGER NOT NULL)", "column 'y' of .* may not be null and has no default"),
     ],
 )

@@ -120,7 +120,7 @@ def test_what_the_url_and_the_environment_say_goes_along(server: Server, monkeyp
     ("host", "is_own"),
     [
         ("localhost", True), ("a.LocalHost.", True), ("127.0.1.1", True), ("127.1", True), ("[::1]", True), ("0.0.0.0", True),
-        ("[::ffff:127.0.0.1]", True), ("db", False), ("localhost.org", False), ("[fd00::1]", False), ("10.0.0.1", False),
+        ("[::ffff:127.0.0.1]", True), ("db", False), ("localhost.org", False), ("localhost.localdomain", True), ("ip6-localhost", True), ("[fd00::1]", False), ("10.0.0.1", False),
     ],
 )  # fmt: skip
 def test_a_localhost_is_this_machines(server: Server, host: str, is_own: bool) -> None:
