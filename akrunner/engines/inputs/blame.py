@@ -122,8 +122,16 @@ def reader_of(node: Blamed, record: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((one for one in chain_of(record) if one["at"] == node.source and plain(one["node"]) in SEVERAL), {})
 
 
+def of_a_stream(record: Mapping[str, Any]) -> bool:
+    """Whether the rows of a pipeline are those of a stream, which come once: each epoch (`checkpoint()`) has other ones, so that
+    nothing can be kept or repeated."""
+    return record.get("given", 0) is None and any(one.get("ours") for one in chain_of(record))
+
+
 def passes(record: Mapping[str, Any]) -> bool:
-    """Whether the script goes through the rows more than once."""
+    """Whether the script goes through the same rows more than once."""
+    if of_a_stream(record):
+        return False
     nodes = chain_of(record)
     again = any(_repeats(node) and node.get("count", -1) != 1 for node in nodes)
     return again or any(one["nodes"] == nodes and one["passes"] > 1 for one in record["pipelines"])

@@ -316,7 +316,7 @@ def _of_ours(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice:
     what = f"{where} parses the rows more slowly than the script takes them"
     # with `repeat=`, one iterator goes through all passes
     again = sum(one["passes"] for one in record["pipelines"])
-    if again > 1 and share * whole(record) < _SHORT_PASS * again:
+    if again > 1 and not blame.of_a_stream(record) and share * whole(record) < _SHORT_PASS * again:
         kept = "" if _caches(record) else "cache=True in it, and "
         return Advice(
             "parse", share, 0.0, f"{where} begins a pass over the rows again and again, and each is short",
@@ -384,4 +384,5 @@ def _from_memory(record: Mapping[str, Any]) -> bool:
 
 
 def _caches(record: Mapping[str, Any]) -> bool:
-    return any(blame.plain(node["node"]) == "Cache" for node in blame.chain_of(record))
+    """Whether the rows are in a cache, or come once, so that no cache is to be advised."""
+    return blame.of_a_stream(record) or any(blame.plain(node["node"]) == "Cache" for node in blame.chain_of(record))

@@ -132,7 +132,9 @@ def of_iterators(record: Mapping[str, Any]) -> list[Advice]:
 
 
 def begins_anew(record: Mapping[str, Any]) -> bool:
-    """Whether the script makes an iterator for nearly every batch."""
+    """Whether the script makes an iterator for nearly every batch of the same rows."""
+    if blame.of_a_stream(record):
+        return False
     made = sum(one["passes"] for one in record["pipelines"])
     return record["by"] == "dataset" and bool(made >= max(_ITERATORS, _EACH * record["batches"]))
 

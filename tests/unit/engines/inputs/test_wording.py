@@ -1069,6 +1069,18 @@ def test_many_short_passes_are_not_answered_with_another_format() -> None:
     assert "cache=True" not in " ".join(one.words for one in advised(kept))
 
 
+@pytest.mark.parametrize("passes", [4, 60, 100])
+def test_epochs_of_a_stream_are_no_passes(passes: int) -> None:
+    """Each has other rows: a cache would keep what never comes again, and there is nothing to repeat."""
+    images = [OURS[0], node("Map", 31, ours=True, decodes=True, images=True), *OURS[2:]]
+    for chain in (OURS, images, [OURS[0], node("Map", 40), *OURS[1:]]):
+        for nodes in (PARSED, {}):
+            words = " ".join(one.words for one in advised(record(nodes, chain, passes=passes, given=None)))
+            assert not any(word in words for word in ("cache", "repeat", "pass over", "iter(dataset)")), words
+    own = record({}, [node("Batch", 32), node("Map", 31), node("TFRecord", 30)], passes=4, given=None)
+    assert blame.passes(own), "the script reads files by itself, and they stay"
+
+
 def test_who_has_one_loop_over_all_passes_is_not_told_to_make_one() -> None:
     followed = [OURS[0], node("Repeat", 31, ours=True, count=10), node("Cache", 31, ours=True), *OURS[1:]]
     looked = record(PARSED, followed, wait=0.45, between=0.25)
