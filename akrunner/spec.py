@@ -514,6 +514,7 @@ class JobSpec:
             "barriers": self.marked,
             # the barriers tell places from which the stream can go on
             "places": self.marked,
+            "goes_on_with": None,
             # names of the splits, empty if the rows are not split
             "splits": list(self.split.names) if self.split is not None else [],
             "dataset_file": f"{task_dir}/dataset." + ("columns" if self.data_format == "columns" else "tfrecord"),

@@ -35,7 +35,7 @@ from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import AkrunnerError, JobError, WriteError
 from akrunner.foreign import underway
-from akrunner.io.streams.saved import place_of
+from akrunner.io.streams.saved import newest_of
 from akrunner.launch.guard import Guard
 from akrunner.spec import JobSpec
 
@@ -102,8 +102,8 @@ class _Attempts:
         restarts = port_restarts = 0
         while True:
             attempt = restarts + port_restarts
-            self._begin()
-            self._supervisor = Supervisor(run, self._launcher(run.work, run.guard), attempt)
+            work = run.work.going_on_with(self._begin())
+            self._supervisor = Supervisor(run, self._launcher(work, run.guard), attempt)
             try:
                 return self._supervisor.run()
             except AttemptFailed as e:
@@ -121,16 +121,22 @@ class _Attempts:
             if run.tables is not None:
                 run.tables.restart()
 
-    def _begin(self) -> None:
+    def _begin(self) -> int | None:
         """Let a stream whose place can be set begin where the newest save was made, if the job goes on there.
 
+        Returns:
+            the number of that save, 0 for none; None: it is no such stream.
         Raises:
             ConfigError: there it cannot go on.
         """
         job, source = self._run.job, self._run.source
         if job.marked and isinstance(source, MarkedSource) and source.arriving is not None:
             tasks = [task.name for task in job.cluster.with_rows]
-            source.arriving.begin(place_of(self._run.work.checkpoint_dir(job), tasks, job.resume, job.run_id))
+            begins = newest_of(self._run.work.checkpoint_dir(job), tasks, job.resume, job.run_id)
+            source.arriving.begin(begins.place)
+            # the tasks go on with this save, whatever a task that was not gone yet saves meanwhile
+            return begins.number
+        return None
 
     @contextlib.contextmanager
     def _saving(self) -> Iterator[None]:

@@ -33,7 +33,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from akrunner import leftovers
@@ -59,11 +59,13 @@ class WorkDir:
         path: its path.
         keep: whether it stays after the job.
         knob: the parameter that names another place for it.
+        goes_on_with: see `Context`.
     """
 
     path: str
     keep: bool
     knob: str
+    goes_on_with: int | None = None
 
     @classmethod
     def of(cls, job: JobSpec) -> WorkDir:
@@ -176,6 +178,10 @@ class WorkDir:
         """Return the job's directory for checkpoints."""
         return job.checkpoint_dir if job.checkpoint_dir is not None else os.path.join(self.path, "checkpoints")
 
+    def going_on_with(self, save: int | None) -> WorkDir:
+        """Return the same directory for an attempt that begins with a save. Args: save: `goes_on_with`."""
+        return replace(self, goes_on_with=save)
+
     def context(self, job: JobSpec, task: TaskSpec, tf_config: TFConfig, attempt: int, cpus: Sequence[int]) -> Context:
         """Return the context that a task is given."""
         checkpoints = self.checkpoint_dir(job)
@@ -183,6 +189,7 @@ class WorkDir:
             with self._trouble(WriteError, "make"):
                 private_dir(checkpoints)
         context = job.context(task, tf_config, self.task_dir(task), self.files_dir(task), checkpoints, attempt, cpus)
+        context["goes_on_with"] = self.goes_on_with
         for directory in (context["saved_model_dir"], context["latest_ckpt_dir"]):
             if directory is not None:
                 with self._trouble(WriteError, "make"):

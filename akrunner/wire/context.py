@@ -71,6 +71,8 @@ class Context(TypedDict):
         file_names: path of each of the script's files below the work directory -> its path where the user keeps it.
         barriers: whether marks come among the rows: those of Flink's checkpoints, or of a stream whose position is stored.
         places: whether these marks tell places in the stream from which another attempt, or job, can go on.
+        goes_on_with: the number of the save of `checkpoint()` with which this attempt begins, as the rows come from behind it;
+            0: with none; None: the tasks find it.
         splits: the names of the table's splits; empty if it has none.
         schema, output_schema: a dict for each column (`Field.describe`).
         output_inferred: whether the first rows that are written determine the output's schema.
@@ -98,6 +100,7 @@ class Context(TypedDict):
     data_format: str
     barriers: bool
     places: bool
+    goes_on_with: Optional[int]
     splits: List[str]
     dataset_file: str
     script: Script

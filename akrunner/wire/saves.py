@@ -9,7 +9,7 @@
 import errno
 import json
 import os
-from typing import Any, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 #: directory of the saves below `checkpoint_dir`
 FOLDER = "akrunner-saves"
@@ -51,9 +51,42 @@ def numbers(folder: str) -> List[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def common(checkpoint_dir: str, tasks: Sequence[str]) -> List[int]:
-    """Return the numbers of the saves that all these tasks have, in order. Raises: as `numbers`."""
-    return sorted(set.intersection(*(set(numbers(folder_of(checkpoint_dir, task))) for task in tasks)))
+def stamp(said: Dict[str, Any]) -> Tuple[Any, Any]:
+    """Return what tells the attempt that has made a save from every other one. Args: said: the save's `position.json`."""
+    return said.get("run_id"), said.get("attempt")
+
+
+def newest(checkpoint_dir: str, tasks: Sequence[str], counts: Optional[Callable[[Tuple[Any, Any]], bool]] = None) -> int:
+    """Return the number of the newest saves that belong together: all these tasks have made them, in the same attempt.
+
+    An attempt that fails early leaves saves of the attempt before to some tasks, while others have saved anew under these
+    numbers: such saves are of different rows, and count for nothing.
+
+    Args:
+        checkpoint_dir: the job's directory for checkpoints.
+        tasks: the names of the tasks.
+        counts: whether saves with a stamp count; None: they all do.
+    Returns:
+        0 if there are none.
+    Raises:
+        ValueError, OSError: as `numbers` and `read`.
+    """
+    folders = [folder_of(checkpoint_dir, task) for task in tasks]
+    for number in sorted(set.intersection(*(set(numbers(folder)) for folder in folders)), reverse=True):
+        stamps = [_stamp(folder, number) for folder in folders]
+        if stamps[0] is not None and stamps.count(stamps[0]) == len(stamps) and (counts is None or counts(stamps[0])):
+            return number
+    return 0
+
+
+def _stamp(folder: str, number: int) -> Optional[Tuple[Any, Any]]:
+    """Return the stamp of a save; None if its task has just removed it. Raises: ValueError: it is damaged."""
+    try:
+        return stamp(read(folder, number))
+    except ValueError:
+        if os.path.isdir(os.path.join(folder, name_of(number))):
+            raise
+        return None
 
 
 def read(folder: str, number: int) -> Dict[str, Any]:

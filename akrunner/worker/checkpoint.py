@@ -10,35 +10,24 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import os
-import shutil
-import socket
-import time
-import zlib
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.wire import saves
 from akrunner.worker import data, reading
 from akrunner.worker.asking import unknown
+from akrunner.worker.rows_print import differs, print_of
+from akrunner.worker.saved_state import State
+from akrunner.worker.saving import TaskSaves, hold
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
     from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig
 
-_OBJECTS = "objects"
-_STATE = "state"
-_PART = ".part"
-#: seconds in which the process of a job that was ended has to be gone
-_ENDING = 10.0
 #: arguments of `dataset` that are steps of the pipeline (`reading.Reading`)
 _STEPS = ("map", "image", "interleave", "prefetch")
-#: blocks of the file of rows that are compared, and the bytes of each
-_SAMPLES = 64
-_SAMPLE = 1 << 16
 
 
 class Checkpoint(object):
@@ -57,7 +46,7 @@ class Checkpoint(object):
         self, config: Any, every: Optional[int] = None, keep: int = 2, seed: Optional[int] = None,
         save: Optional[Callable[[str], Any]] = None, restore: Optional[Callable[[str], Any]] = None,
         objects: Optional[Mapping[str, Any]] = None, fed: Sequence[str] = (), task: str = "", resume: bool = False,
-        run_id: str = "", replayed: bool = False,
+        run_id: str = "", replayed: bool = False, goes_on_with: Optional[int] = None,
     ) -> None:  # fmt: skip
         """Restore the newest save if the job goes on.
 
@@ -70,37 +59,25 @@ class Checkpoint(object):
             resume: whether the job goes on with an earlier job's saves.
             run_id: what tells this job from every other one.
             replayed: whether a job's task is replayed, so that nothing may be changed in its directory.
+            goes_on_with: the number of the save with which this attempt begins, 0 for none; None: the tasks find it.
         """
         if every is not None:
             reading.check_positive("every", every)
         reading.check_positive("keep", keep)
         reading.check_counts(1, seed=seed)
-        if (save is None) != (restore is None):
-            raise ValueError("save= and restore= belong together: what one writes, the other reads")
-        if save is None and not objects:
-            raise ValueError(
-                "checkpoint(): name what is saved, such as model=model, optimizer=optimizer; or give save= and restore="
-            )
         self._config = config
         self._every = every
         self._keep = keep
-        self._save = save
-        self._restore = restore
-        self._objects = dict(objects or {})
-        self._root = os.path.join(str(config.checkpoint_dir), saves.FOLDER)
-        self._tasks = list(fed) or [task]
+        self._state = State(objects or {}, save, restore)
+        self._saves = TaskSaves(str(config.checkpoint_dir), list(fed) or [task], task, run_id, config.attempt, replayed)
         self._run_id = run_id
         self._replayed = replayed
-        self._task = task
+        self._goes_on_with = goes_on_with
         self.epoch = 0
         self.step = 0
         self.restored = False
         #: batches of the current epoch that the model has been trained on
         self._batch = 0
-        #: the number of the newest save; 0 for none
-        self._number = 0
-        #: the number of the save with which this attempt began; 0 for none
-        self._begun_with = 0
         #: whether a save is due as soon as the epoch has ended
         self._due = False
         #: whether an epoch was given in this attempt
@@ -112,7 +89,7 @@ class Checkpoint(object):
         self._taken: Optional[bool] = None
         self._rows = self._print()
         if not replayed:
-            _hold(self._folder(task))
+            hold(self._saves.folder)
         self._written: Optional[Tuple[int, int]] = None
         self._resumed: Optional[Dict[str, Any]] = None
         self._go_on(resume, config.attempt > 0)
@@ -134,7 +111,7 @@ class Checkpoint(object):
         if self.restored and self.epoch >= count and not self._trains:
             self._config._job.note(
                 "checkpoint(): all %d epochs were done before (%s), so nothing was trained: give epochs() a larger number to go on, "
-                "or begin anew in another checkpoint_dir" % (count, self._root)
+                "or begin anew in another checkpoint_dir" % (count, self._saves.root)
             )
         while self.epoch < count:
             self._trains = True
@@ -256,37 +233,16 @@ class Checkpoint(object):
         """
         if self._replayed:
             return
-        folder = self._folder(self._task)
-        name = saves.name_of(self._number + 1)
-        part = os.path.join(folder, name + _PART)
-        # of an attempt that was ended while it saved
-        shutil.rmtree(part, ignore_errors=True)
-        os.makedirs(part)
-        if self._objects:
-            import tensorflow as tf
-
-            _made(tf, self._objects).write(os.path.join(part, _OBJECTS))
-        if self._save is not None:
-            state = os.path.join(part, _STATE)
-            os.mkdir(state)
-            self._save(state)
-        with open(os.path.join(part, saves.POSITION), "w") as f:
-            json.dump(self._position(), f, sort_keys=True)
-        _flush(part)
-        try:
-            os.rename(part, os.path.join(folder, name))
-        except OSError as e:
-            if e.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            raise RuntimeError(
-                "checkpoint(): %s is there already: another job, or another checkpoint() of this script, saves in the same "
-                "directory: each needs a checkpoint_dir of its own" % os.path.join(folder, name)
-            ) from None
-        _flush_folder(folder)
-        self._number += 1
+        self._saves.write(self._fill)
         self._written = (self.epoch, self._batch)
         self._due = False
-        self._prune()
+        self._saves.prune(self._keep)
+
+    def _fill(self, folder: str) -> None:
+        """Write all of a save to its directory."""
+        self._state.write(folder)
+        with open(os.path.join(folder, saves.POSITION), "w") as f:
+            json.dump(self._position(), f, sort_keys=True)
 
     def _save_once(self) -> None:
         """Save, unless this was done at the same position before."""
@@ -296,73 +252,71 @@ class Checkpoint(object):
     # -- going on
 
     def _go_on(self, resume: bool, restarted: bool) -> None:
-        found = self._saves(self._task)
+        kept = self._saves
+        found = kept.numbers()
         goes_on = resume or restarted
         # an attempt that failed before it saved leaves those of an earlier job to the next attempt
-        own = restarted and bool(found) and self._said(found[-1]).get("run_id") == self._run_id
+        own = restarted and bool(found) and kept.of_this_job(found[-1])
         if found and not resume and not own and not self._replayed:
             raise ValueError(
                 "checkpoint_dir: %s holds the saves of an earlier job: --resume (resume=True) goes on with them; a job that begins "
-                "anew needs another directory" % self._root
+                "anew needs another directory" % kept.root
             )
         if found and goes_on:
             # before one is removed: of another number of workers, some may have no saves
             self._check_rows(found[-1])
-        # a replay does what the attempt would do next
-        common = self._common(self._made_before if not self._replayed else lambda task, number: True) if goes_on else []
-        missing = [task for task in self._tasks if not self._saves(task)]
-        # what comes after it was saved by some tasks only, before they were ended
-        newest = self._begun_with = common[-1] if common else 0
-        self._remove([number for number in found if number > newest])
-        self._clean()
-        if common:
+        newest = self._begins_with(found) if goes_on else 0
+        missing = kept.lacking()
+        kept.begin(newest)
+        if newest:
             self._read(newest)
-            self._number = newest
             print(
-                "akrunner: goes on in epoch %d, after %d batches in all (%s)" % (self.epoch, self.step, self._root), flush=True
+                "akrunner: goes on in epoch %d, after %d batches in all (%s)" % (self.epoch, self.step, kept.root), flush=True
             )
         elif found and goes_on:
             why = "%s had not saved yet" % ", ".join(missing) if missing else "no save is one that all tasks have"
             print("akrunner: begins with the first row: %s" % why, flush=True)
 
-    def _said(self, number: int) -> Dict[str, Any]:
-        """Return the position of a save. Raises: ValueError: it is damaged."""
-        return saves.read(self._folder(self._task), number)
+    def _begins_with(self, found: List[int]) -> int:
+        """Return the number of the save with which this attempt begins; 0 for none.
+
+        Args:
+            found: the numbers of this task's saves.
+        Raises:
+            ValueError: the save is gone behind which the rows come.
+        """
+        number = self._goes_on_with
+        if number is None or self._replayed:
+            return self._saves.common()
+        # a newer one is of a task that was not gone yet, and has saved once more: the rows come from behind this one
+        if number and number not in found:
+            raise ValueError(
+                "checkpoint_dir: %s, with which this attempt begins, is gone: each job needs a checkpoint_dir of its own"
+                % self._saves.path(number)
+            )
+        return number
 
     def _check_rows(self, number: int) -> None:
         """Raises: ValueError: a save was made with other rows, or by another version."""
-        folder = os.path.join(self._folder(self._task), saves.name_of(number))
-        said = self._said(number)
+        folder, said = self._saves.path(number), self._saves.said(number)
         if said.get("version") != saves.VERSION:
             raise ValueError("%s was saved by another version of akrunner: begin with another checkpoint_dir" % folder)
         if said["rows"] != self._rows:
             raise ValueError(
                 "checkpoint_dir: the rows of this task are not those that %s was saved with (%s): going on needs %s; a job with others "
-                "begins anew in another checkpoint_dir" % (folder, _differs(said["rows"], self._rows), self._needs)
+                "begins anew in another checkpoint_dir" % (folder, differs(said["rows"], self._rows), self._needs)
             )
 
     def _read(self, number: int) -> None:
         """Take position and objects from a save. Raises: ValueError: it does not fit these rows or objects."""
         self._check_rows(number)
-        folder = os.path.join(self._folder(self._task), saves.name_of(number))
-        said = self._said(number)
-        if said["saved"] != self._saved():
+        folder, said = self._saves.path(number), self._saves.said(number)
+        if said["saved"] != self._state.names:
             raise ValueError(
                 "checkpoint(): %s has %s, and the script gives %s"
-                % (folder, ", ".join(said["saved"]) or "nothing", ", ".join(self._saved()))
+                % (folder, ", ".join(said["saved"]) or "nothing", ", ".join(self._state.names))
             )
-        if self._objects:
-            import tensorflow as tf
-
-            made = _made(tf, self._objects)
-            status = getattr(made, "read", made.restore)(os.path.join(folder, _OBJECTS))
-            try:
-                # variables that are made later get their values then
-                status.assert_existing_objects_matched()
-            except AssertionError as e:
-                raise ValueError("checkpoint(): the objects are not those that %s was saved with: %s" % (folder, e)) from None
-        if self._restore is not None:
-            self._restore(os.path.join(folder, _STATE))
+        self._state.read(folder)
         self.epoch, self._batch, self.step, self._seed = said["epoch"], said["batch"], said["step"], said["seed"]
         self._resumed = said["how"]
         self._written = (self.epoch, self._batch)
@@ -371,12 +325,9 @@ class Checkpoint(object):
     def _position(self) -> Dict[str, Any]:
         return {
             "version": saves.VERSION, "epoch": self.epoch, "batch": self._batch, "step": self.step, "seed": self._seed,
-            "rows": self._rows, "how": self._how, "saved": self._saved(), "run_id": self._run_id,
+            "rows": self._rows, "how": self._how, "saved": self._state.names, "run_id": self._run_id,
             "attempt": self._config.attempt,
         }  # fmt: skip
-
-    def _saved(self) -> List[str]:
-        return sorted(self._objects) + (["save="] if self._save is not None else [])
 
     # -- an epoch
 
@@ -410,7 +361,7 @@ class Checkpoint(object):
         if self._batch and self._resumed is not None and how != self._resumed:
             raise ValueError(
                 "the save was made in the middle of epoch %d, with %s: go on with the same"
-                % (self.epoch, _differs(self._resumed, how))
+                % (self.epoch, differs(self._resumed, how))
             )
         self._how = how
         self._taken = None
@@ -456,68 +407,7 @@ class Checkpoint(object):
 
     def _print(self) -> Dict[str, Any]:
         """Return what tells this task's rows from others."""
-        return _print_of(self._config)
-
-    # -- files
-
-    def _folder(self, task: str) -> str:
-        return saves.folder_of(str(self._config.checkpoint_dir), task)
-
-    def _saves(self, task: str) -> List[int]:
-        """Return the numbers of a task's complete saves, in order."""
-        return saves.numbers(self._folder(task))
-
-    def _common(self, counts: Callable[[str, int], bool]) -> List[int]:
-        """Return the numbers of the saves that every task has, in order: tasks that compute together go on together.
-
-        A task may begin later than another one, which has saved again by then: the saves that it finds of its own are not of
-        the same course as those.
-
-        Args:
-            counts: whether a task's save of that number counts.
-        """
-        return sorted(set.intersection(*({n for n in self._saves(task) if counts(task, n)} for task in self._tasks)))
-
-    def _made_before(self, task: str, number: int) -> bool:
-        """Whether a save was made before this attempt."""
-        return not self._made_now(task, number)
-
-    def _of_this_course(self, task: str, number: int) -> bool:
-        """Whether a save is one of those that led to where this attempt is."""
-        return number <= self._begun_with or self._made_now(task, number)
-
-    def _made_now(self, task: str, number: int) -> bool:
-        """Whether a save was made in this attempt of this job."""
-        try:
-            with open(os.path.join(self._folder(task), saves.name_of(number), saves.POSITION)) as f:
-                said = json.load(f)
-        except (OSError, ValueError):
-            return False  # it is being removed, or damaged, which is told when it is read
-        return isinstance(said, dict) and (said.get("run_id"), said.get("attempt")) == (self._run_id, self._config.attempt)
-
-    def _prune(self) -> None:
-        """Remove saves that are older than those to keep, except those that this task needs to go on with another one."""
-        common = self._common(self._of_this_course)
-        mine = self._saves(self._task)
-        if common:
-            oldest = min([common[-1]] + mine[-self._keep :])
-            self._remove([number for number in mine if number < oldest])
-
-    def _remove(self, numbers: Sequence[int]) -> None:
-        for number in [] if self._replayed else numbers:
-            path = os.path.join(self._folder(self._task), saves.name_of(number))
-            # a job that is ended while it removes a save leaves none that looks complete
-            shutil.rmtree(path + _PART, ignore_errors=True)
-            os.rename(path, path + _PART)
-            shutil.rmtree(path + _PART, ignore_errors=True)
-
-    def _clean(self) -> None:
-        """Remove what is left of saves that were cut off."""
-        folder = self._folder(self._task)
-        if not self._replayed and os.path.isdir(folder):
-            for name in os.listdir(folder):
-                if name.endswith(_PART):
-                    shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+        return print_of(self._config)
 
 
 _OF_DATASETS = ("drop_remainder", "label", "defaults", "uneven", "columns", "weights", "split")
@@ -562,51 +452,8 @@ def of_task(config: Union[BatchTaskConfig, StreamTaskConfig], context: Any) -> D
         resume=context["resume"],
         run_id=context["run_id"],
         replayed=config._job.replayed,
+        goes_on_with=context["goes_on_with"],
     )
-
-
-def _hold(folder: str) -> None:
-    """Let no other process save in a task's directory as long as this process lives, whatever ends it.
-
-    Raises:
-        ValueError: another process saves there.
-        OSError: the file that is locked cannot be made.
-    """
-    # a file in the place of the directory is told first
-    saves.numbers(folder)
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
-    # it stays open: the lock would go with the first descriptor of that file that this process closes
-    lock = os.open(folder + ".lock", os.O_RDWR | os.O_CREAT, 0o666)
-    until = time.monotonic() + _ENDING
-    while not _locked(lock):
-        if time.monotonic() > until:
-            owner = os.pread(lock, 256, 0).decode("utf-8", "replace").strip()
-            raise ValueError(
-                "checkpoint_dir: another job saves in %s now (process %s): each job needs a checkpoint_dir of its own"
-                % (folder, owner or "unknown")
-            )
-        # the process of a job that was killed may still be ending
-        time.sleep(0.1)
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, ("%d on %s\n" % (os.getpid(), socket.gethostname())).encode("utf-8"), 0)
-
-
-def _locked(lock: int) -> bool:
-    """Lock a file. Returns: whether this process has the lock, or the file system has none."""
-    try:
-        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as e:
-        return e.errno not in (errno.EACCES, errno.EAGAIN)
-    return True
-
-
-def _made(tf: Any, objects: Mapping[str, Any]) -> Any:
-    """Return TensorFlow's checkpoint of the objects."""
-    made = tf.train.Checkpoint(**objects)
-    if not hasattr(made, "read"):
-        # TensorFlow 1.15 looks for this counter when it restores, and makes it only if it is asked for
-        assert made.save_counter is not None
-    return made
 
 
 def _seed_of_all() -> Optional[int]:
@@ -615,45 +462,6 @@ def _seed_of_all() -> Optional[int]:
 
     seed: Optional[int] = tf.compat.v1.get_seed(0)[0]
     return seed
-
-
-def _differs(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    return ", ".join(
-        "%s %r, now %r" % (name, before[name], now.get(name)) for name in sorted(before) if before[name] != now.get(name)
-    )
-
-
-def _print_of(config: BatchTaskConfig) -> Dict[str, Any]:
-    """Return what tells a task's rows from others: their number, the columns, and a checksum of parts of their file."""
-    path = config.dataset_file
-    size = os.path.getsize(path) if os.path.exists(path) else 0
-    crc = 0
-    if size:
-        with open(path, "rb") as f:
-            for at in sorted({(size - min(size, _SAMPLE)) * i // (_SAMPLES - 1) for i in range(_SAMPLES)}):
-                f.seek(at)
-                crc = zlib.crc32(f.read(_SAMPLE), crc)
-    return {
-        "rows": config.dataset_length, "columns": [column["name"] for column in config.schema], "bytes": size,
-        "checksum": crc & 0xFFFFFFFF, "workers": config.num_workers,
-    }  # fmt: skip
-
-
-def _flush(folder: str) -> None:
-    """Have the system write a folder and all files in it to the disk."""
-    for where, _, names in os.walk(folder):
-        for name in names:
-            with open(os.path.join(where, name), "rb") as f:
-                os.fsync(f.fileno())
-        _flush_folder(where)
-
-
-def _flush_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _callback(base: Any, checkpoint: Checkpoint) -> Any:

@@ -1,9 +1,10 @@
-"""Where a stream goes on: the place in it that the newest save of `task_config.checkpoint()` has."""
+"""Where a stream goes on: the newest save of `task_config.checkpoint()`, and its place in the stream."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from akrunner.errors import ConfigError
@@ -11,8 +12,21 @@ from akrunner.foreign import ours
 from akrunner.wire import saves
 
 
-def place_of(checkpoint_dir: str, tasks: Sequence[str], resume: bool, run_id: str) -> Mapping[str, Any] | None:
-    """Return the place that the newest save has which all tasks have; None if the rows begin as if there were none.
+@dataclass(frozen=True)
+class Newest:
+    """With which save an attempt begins.
+
+    Attributes:
+        number: the number of the save; 0: there is none.
+        place: its place in the stream; None: the rows begin as if there were no save.
+    """
+
+    number: int = 0
+    place: Mapping[str, Any] | None = None
+
+
+def newest_of(checkpoint_dir: str, tasks: Sequence[str], resume: bool, run_id: str) -> Newest:
+    """Return the newest save that all tasks have made in the same attempt.
 
     Args:
         checkpoint_dir: the job's directory for checkpoints.
@@ -24,15 +38,15 @@ def place_of(checkpoint_dir: str, tasks: Sequence[str], resume: bool, run_id: st
     """
     with ours(ConfigError, f"checkpoint_dir: the saves in {checkpoint_dir} cannot be read"):
         try:
-            found = saves.common(checkpoint_dir, tasks)
-            if not found:
-                return None
-            every = [saves.read(saves.folder_of(checkpoint_dir, task), found[-1]) for task in tasks]
+            number = saves.newest(checkpoint_dir, tasks)
+            if not number:
+                return Newest()
+            every = [saves.read(saves.folder_of(checkpoint_dir, task), number) for task in tasks]
         except ValueError as e:
             raise ConfigError(str(e)) from None
     if not resume and every[0].get("run_id") != run_id:
         # the task says that they are in the way, if the script saves at all
-        return None
+        return Newest()
     places: list[Any] = [said.get("place") for said in every]
     if not all(isinstance(one, Mapping) for one in places):
         raise ConfigError(
@@ -40,9 +54,9 @@ def place_of(checkpoint_dir: str, tasks: Sequence[str], resume: bool, run_id: st
             "a stream cannot go on there: name another checkpoint_dir"
         )
     if any(one != places[0] for one in places):
+        # all tasks save at the same marks, so that somebody has changed them
         raise ConfigError(
-            f"checkpoint_dir: the saves {saves.name_of(found[-1])} of {', '.join(tasks)} are of different places in the stream: "
+            f"checkpoint_dir: the saves {saves.name_of(number)} of {', '.join(tasks)} are of different places in the stream: "
             "remove them, and the job goes on with those before"
         )
-    place: Mapping[str, Any] = places[0]
-    return place
+    return Newest(number, places[0])

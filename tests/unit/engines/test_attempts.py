@@ -28,19 +28,24 @@ TAKEN = TaskFailure("chief:0", "raised", traceback="OSError: [Errno 98] Address 
 
 
 class Work:
-    """A job's directory that is none. Attributes: did: what was done to it; ends: what the record says."""
+    """A job's directory that is none. Attributes: did: what was done to it; ends: what the record says; begun_with: the save of each attempt."""
 
     path, keep = "/work", False
 
     def __init__(self) -> None:
         self.did: list[str] = []
         self.ends: list[Any] = []
+        self.begun_with: list[int | None] = []
 
     def create(self, job: Any) -> None:
         self.did.append("create")
 
     def checkpoint_dir(self, job: Any) -> str:
         return str(job.checkpoint_dir)
+
+    def going_on_with(self, save: int | None) -> Work:
+        self.begun_with.append(save)
+        return self
 
     def restart(self, job: Any, attempt: int) -> None:
         self.did.append(f"restart {attempt}")
@@ -220,8 +225,8 @@ def test_each_attempt_of_a_stream_begins_at_the_newest_save(job: Any, tmp_path: 
         checkpoint_dir=str(tmp_path), supervision=SupervisionSpec(max_restarts=1),
     )  # fmt: skip
     table = TableSource(pa.schema([]), lambda: iter(()), arriving=arriving)  # type: ignore[arg-type]
-    done, _ = job(failed(), outcome(), spec=spec, source=table, attempt=Saves)
-    assert isinstance(done, Outcome) and begun == [None, place]
+    done, run = job(failed(), outcome(), spec=spec, source=table, attempt=Saves)
+    assert isinstance(done, Outcome) and begun == [None, place] and run.work.begun_with == [0, 1]
 
 
 def test_tables_are_committed_once_with_the_sink(job: Any) -> None:

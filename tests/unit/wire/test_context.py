@@ -35,6 +35,7 @@ TOLD = {
     "data_format": "examples",
     "barriers": False,
     "places": False,
+    "goes_on_with": None,
     "splits": [],
     "dataset_file": "/t/dataset.tfrecord",
     "script": SCRIPT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,36 @@ import pytest
 from akrunner.wire import saves
 
 
+def saved(folder: Path, task: str, number: int, attempt: int) -> Path:
+    where = Path(saves.folder_of(str(folder), task), saves.name_of(number))
+    where.mkdir(parents=True, exist_ok=True)
+    (where / saves.POSITION).write_text(json.dumps({"run_id": "r", "attempt": attempt}))
+    return where
+
+
 def test_only_complete_saves_count(tmp_path: Path) -> None:
     folder = saves.folder_of(str(tmp_path), "worker:0")
-    assert saves.numbers(folder) == [] and saves.common(str(tmp_path), ["worker:0"]) == []
-    for name in ("00000001", "00000002", "00000003.part"):
-        Path(folder, name).mkdir(parents=True)
+    assert saves.numbers(folder) == [] and saves.newest(str(tmp_path), ["worker:0"]) == 0
+    for number in (1, 2):
+        saved(tmp_path, "worker:0", number, 0)
+    Path(folder, "00000003.part").mkdir()
     assert saves.numbers(folder) == [1, 2]
-    Path(saves.folder_of(str(tmp_path), "chief:0"), saves.name_of(1)).mkdir(parents=True)
-    assert saves.common(str(tmp_path), ["chief:0", "worker:0"]) == [1]
+    saved(tmp_path, "chief:0", 1, 0)
+    assert saves.newest(str(tmp_path), ["chief:0", "worker:0"]) == 1
+
+
+def test_saves_of_one_attempt_belong_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = ["chief:0", "worker:0"]
+    for task, attempts in zip(tasks, [(0, 0, 1), (0, 0, 2)]):
+        for number, attempt in enumerate(attempts, 1):
+            damaged = saved(tmp_path, task, number, attempt)
+    assert saves.newest(str(tmp_path), tasks) == 2
+    assert saves.newest(str(tmp_path), tasks, lambda stamp: stamp == ("r", 1)) == 0
+    (damaged / saves.POSITION).unlink()
+    with pytest.raises(ValueError, match="00000003 is damaged"):
+        saves.newest(str(tmp_path), tasks)
+    monkeypatch.setattr("os.path.isdir", lambda path: False)
+    assert saves.newest(str(tmp_path), tasks) == 2, "its task has just removed it"
 
 
 @pytest.mark.parametrize("name", ["akrunner-saves", "akrunner-saves/chief-0"])

@@ -210,7 +210,7 @@ def test_a_damaged_save_is_named(tmp_path: Path, text: str | None) -> None:
 
 def test_two_that_save_in_one_directory_are_told(tmp_path: Path) -> None:
     job = Job(tmp_path)
-    first, second = job.checkpoint(), job.checkpoint()
+    first, second = (job.checkpoint(config=job.config(attempt=1)) for _ in range(2))
     first.save()
     with pytest.raises(RuntimeError, match=r"00000001 is there already: another job, or another checkpoint\(\)"):
         second.save()
@@ -220,9 +220,9 @@ def test_tasks_go_on_together(tmp_path: Path) -> None:
     """The one saved once more than the other, before both were ended; and none of its saves is removed that the other needs."""
     job = Job(tmp_path, tasks=("chief:0", "worker:0"))
     with pytest.raises(Ended):
-        job.train(job.checkpoint(every=2, task="worker:0"), end_at=3)
+        job.train(job.checkpoint(every=2, task="worker:0", config=job.config(attempt=1)), end_at=3)
     with pytest.raises(Ended):
-        job.train(job.checkpoint(every=2), end_at=9)
+        job.train(job.checkpoint(every=2, config=job.config(attempt=1)), end_at=9)
     assert job.saves() == ["00000001", "00000002", "00000003", "00000004"]
     again = job.checkpoint(every=2)
     assert again.step == 2 and job.saves() == ["00000001"]
@@ -410,9 +410,9 @@ def test_a_file_in_the_place_of_the_saves_is_named(tmp_path: Path) -> None:
 
 
 def test_another_process_that_saves_there_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("akrunner.worker.checkpoint._ENDING", 0.1)
+    monkeypatch.setattr("akrunner.worker.saving._ENDING", 0.1)
     folder = tmp_path / "saves" / FOLDER / "chief-0"
-    holds = "import sys; from akrunner.worker.checkpoint import _hold; _hold(sys.argv[1]); print('held', flush=True); input()"
+    holds = "import sys; from akrunner.worker.saving import hold; hold(sys.argv[1]); print('held', flush=True); input()"
     pipes: Any = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     with subprocess.Popen([sys.executable, "-c", holds, str(folder)], **pipes) as other:
         assert other.stdout is not None and other.stdout.readline() == "held\n"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner import codec
-from akrunner.io.streams.saved import place_of
+from akrunner.io.streams.saved import Newest, newest_of
 from akrunner.schema import Schema
 from akrunner.worker.checkpoint import of_task
 from akrunner.worker.column_rows import Columns
@@ -44,6 +44,7 @@ class Job:
         self.answered: list[int] = []
         self.places: list[int] = []
         self.notes: list[str] = []
+        self.begins = Newest()
         self._due = threading.Event()
 
     def due(self, number: int) -> None:
@@ -60,8 +61,8 @@ class Job:
 
     def stream(self, end: int = ROWS) -> RowStream:
         """Feed the rows from the place of the newest save on."""
-        place = place_of(str(self.folder), ["chief:0"], True, "")
-        begin = place["at"] if place is not None else 0
+        self.begins = newest_of(str(self.folder), ["chief:0"], True, "")
+        begin = self.begins.place["at"] if self.begins.place is not None else 0
         self.places.append(begin)
         stream = RowStream("columns", True)
         stream.answered = self.answered.append
@@ -105,6 +106,7 @@ class Job:
             "fed": ["chief:0"],
             "task": "chief:0",
             "resume": True,
+            "goes_on_with": self.begins.number,
             **given,
         }
         return StreamCheckpoint(config, stream, **given)
@@ -146,6 +148,38 @@ def test_a_save_that_is_cut_off_counts_for_nothing(tmp_path: Path) -> None:
         job.train(job.checkpoint(save=cut_off))
     job.train(job.checkpoint())
     assert job.seen == list(range(ROWS)) and job.places[1] == job.places[2] > 0
+
+
+def test_a_predecessor_that_saves_once_more_changes_nothing(tmp_path: Path) -> None:
+    """The host knows where the rows go on before the task of the attempt before is gone."""
+    job = Job(tmp_path)
+    with pytest.raises(Ended):
+        job.train(job.checkpoint(), 9)
+    stream, begins = job.stream(), job.begins
+    assert begins.number
+    with pytest.raises(Ended):
+        job.train(job.checkpoint(keep=9), 12)
+    assert newest_of(str(tmp_path), ["chief:0"], True, "").number > begins.number
+    job.train(job.checkpoint(stream, goes_on_with=begins.number))
+    assert job.seen == list(range(ROWS))
+
+
+def test_a_save_of_an_attempt_before_that_comes_late_is_replaced(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    checkpoint, folder = job.checkpoint(), tmp_path / "akrunner-saves" / "chief-0" / "00000001"
+    folder.mkdir(parents=True)
+    (folder / "position.json").write_text(json.dumps({"run_id": "", "attempt": 0}))
+    job.train(checkpoint)
+    assert job.seen == list(range(ROWS)) and not list(folder.parent.glob("*.part"))
+    job.train(job.checkpoint())
+    assert job.seen == list(range(ROWS))
+
+
+def test_a_save_that_is_gone_is_told(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.train(job.checkpoint())
+    with pytest.raises(ValueError, match="00000077, with which this attempt begins, is gone"):
+        job.checkpoint(goes_on_with=77)
 
 
 def test_only_what_is_saved_is_answered(tmp_path: Path) -> None:
