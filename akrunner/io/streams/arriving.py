@@ -30,7 +30,8 @@ from typing import Any
 import pyarrow as pa
 
 from akrunner.errors import ConfigError, ReadError
-from akrunner.io.streams.base import START_SECONDS, Away, StreamSource
+from akrunner.io.streams.base import START_SECONDS, Address, Away, StreamSource
+from akrunner.io.table import TableSource
 
 #: seconds from mark to mark while rows come; if none come, rows are marked at once
 _MARK_SECONDS = 1.0
@@ -325,3 +326,16 @@ class Arriving:
         if not self._closed:
             self._closed = True
             self._source.close()
+
+
+def table_of(source: StreamSource, address: Address, check: Callable[[], None] = lambda: None) -> TableSource:
+    """Return a stream as a table that never ends.
+
+    Args:
+        source: the stream.
+        address: its URL, which says how long it is waited for (`wait=`, `idle=`).
+        check: raises an error if the stream cannot be read.
+    """
+    arriving = Arriving(source, address.wait, address.seconds("idle", None))
+    check()
+    return TableSource(source.schema, arriving.batches, source.name, stop=arriving.stop, arriving=arriving)

@@ -27,7 +27,7 @@ from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.io import formats
 from akrunner.io.casts import asked
 from akrunner.io.formats.avro import bare, columns_of, library, record_of, records_of
-from akrunner.io.streams.base import Place
+from akrunner.io.streams.base import Address
 from akrunner.io.streams.registry import Registered, Registry
 from akrunner.io.streams.values import Where, first_odd
 from akrunner.wire.near import nearest
@@ -48,23 +48,23 @@ class AvroColumns:
     """Makes columns of Avro values.
 
     Args:
-        place: the topic's URL: `schema=` is the version by which values are read, the newest unless given.
+        address: the topic's URL: `schema=` is the version by which values are read, the newest unless given.
     Attributes:
         schema: the columns of that version.
     Raises:
         SourceError: the registry does not answer, has no such schema, or no columns can hold its records.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, address: Address) -> None:
         library("source")
-        self._place = place
-        self._registry = Registry(place)
-        version = place.url.options.get("schema", _LATEST)
+        self._address = address
+        self._registry = Registry(address)
+        version = address.url.options.get("schema", _LATEST)
         if version != _LATEST and not version.isdecimal():
-            raise place.wrong(f"schema={version}: give a version's number, or {_LATEST}")
+            raise address.wrong(f"schema={version}: give a version's number, or {_LATEST}")
         found = self._registry.version(version)
         if found is None:
-            raise place.wrong(
+            raise address.wrong(
                 f"the registry has no schema {'' if version == _LATEST else f'{version} '}of {self._registry.subject!r}; is it the "
                 "right name (subject=)?"
             )
@@ -88,7 +88,7 @@ class AvroColumns:
         """
         lacking = next((name for name in schema.names if name not in self.schema.names), None)
         if lacking is not None:
-            raise self._place.wrong(
+            raise self._address.wrong(
                 f"{self._reader.called} has no column {lacking!r}, which input_schema= names"
                 f"{nearest(lacking, self.schema.names)}"
             )
@@ -252,53 +252,53 @@ def _number(value: int) -> bytes:
 # -- writing
 
 
-def check_avro(place: Place, schema: pa.Schema) -> None:
+def check_avro(address: Address, schema: pa.Schema) -> None:
     """Check that rows can become Avro values by the registry's schema, and register nothing.
 
     Raises:
         SinkError: they cannot, or the registry does not answer.
     """
     formats.named("avro").check(schema)
-    registry = Registry(place)
-    if _by_version(place) is None:
+    registry = Registry(address)
+    if _by_version(address) is None:
         registry.check(record_of(schema))
     else:
-        _fitting(place, registry, schema)
+        _fitting(address, registry, schema)
 
 
-def _by_version(place: Place) -> str | None:
+def _by_version(address: Address) -> str | None:
     """Return the version by which rows are written; None: by a schema of their own, which is registered."""
-    version = place.url.options.get("schema", _NEW)
+    version = address.url.options.get("schema", _NEW)
     if version not in (_NEW, _LATEST) and not version.isdecimal():
-        raise place.wrong(f"schema={version}: give a version's number, {_LATEST}, or {_NEW}")
+        raise address.wrong(f"schema={version}: give a version's number, {_LATEST}, or {_NEW}")
     return None if version == _NEW else version
 
 
-def _fitting(place: Place, registry: Registry, schema: pa.Schema) -> tuple[Registered, pa.Schema]:
+def _fitting(address: Address, registry: Registry, schema: pa.Schema) -> tuple[Registered, pa.Schema]:
     """Return the registered schema by which rows are written, and its columns that the rows have. Raises: SinkError: they do not fit."""
-    version = _by_version(place) or _LATEST
+    version = _by_version(address) or _LATEST
     found = registry.version(version)
     if found is None:
-        raise place.wrong(
+        raise address.wrong(
             f"the registry has no schema {version} of {registry.subject!r}; schema={_NEW} registers the rows' own"
         )
     try:
         columns = columns_of(found.told, found.called, None)
     except SourceError as e:
-        raise place.wrong(str(e).removeprefix("source: ")) from None
+        raise address.wrong(str(e).removeprefix("source: ")) from None
     lost = next((name for name in schema.names if name not in columns.names), None)
     if lost is not None:
-        raise place.wrong(f"{found.called} has no column {lost!r}, which would be lost{nearest(lost, columns.names)}")
+        raise address.wrong(f"{found.called} has no column {lost!r}, which would be lost{nearest(lost, columns.names)}")
     told = {field["name"]: field for field in found.told["fields"]}
     lacking = next((name for name in columns.names if name not in schema.names and "default" not in told[name]), None)
     if lacking is not None:
-        raise place.wrong(f"{found.called} has a column {lacking!r} without a default, and the rows have no such column")
+        raise address.wrong(f"{found.called} has a column {lacking!r} without a default, and the rows have no such column")
     for field in schema:
         try:
             pa.array([], field.type).cast(columns.field(field.name).type)
         except pa.ArrowException:
             kind = columns.field(field.name).type
-            raise place.wrong(f"column {field.name!r} is {field.type}, and {kind} in {found.called}: CAST it") from None
+            raise address.wrong(f"column {field.name!r} is {field.type}, and {kind} in {found.called}: CAST it") from None
     return found, pa.schema([columns.field(name) for name in schema.names])
 
 
@@ -306,26 +306,26 @@ class AvroValues:
     """Makes an Avro value of each row.
 
     Args:
-        place: the topic's URL: `schema=` is the version that rows are written by; unless given, the rows' own schema is
+        address: the topic's URL: `schema=` is the version that rows are written by; unless given, the rows' own schema is
             registered.
         schema: the schema of the rows.
     Raises:
         SinkError: Avro cannot hold such rows, the registry does not take their schema, or they do not fit its schema.
     """
 
-    def __init__(self, place: Place, schema: pa.Schema) -> None:
+    def __init__(self, address: Address, schema: pa.Schema) -> None:
         formats.named("avro").check(schema)
         fastavro = library("output", SinkError)
-        registry = Registry(place)
-        if _by_version(place) is None:
+        registry = Registry(address)
+        if _by_version(address) is None:
             self._columns = schema
             registered = registry.register(record_of(schema))
         else:
-            registered, self._columns = _fitting(place, registry, schema)
+            registered, self._columns = _fitting(address, registry, schema)
         self._head = _HEAD.pack(0, registered.number)
         self._schema = fastavro.parse_schema(registered.told)
         self._write = fastavro.schemaless_writer
-        self._name, self._called = place.name, registered.called
+        self._name, self._called = address.name, registered.called
 
     def of(self, batch: pa.RecordBatch) -> list[bytes]:
         """Return the value of each row.

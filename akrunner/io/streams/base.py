@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import urllib.parse
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -22,6 +23,8 @@ from akrunner.schema import Schema
 WAIT_SECONDS = 300.0
 #: seconds in which a server must answer before a job starts
 START_SECONDS = 5.0
+#: bytes at the beginning and at the end of a file that are compared
+_SAMPLE = 1 << 16
 #: the most rows that are taken at once
 TAKEN_ROWS = 8192
 
@@ -234,7 +237,7 @@ def client(name: str, extra: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Place:
+class Address:
     """A stream's URL, taken apart.
 
     Attributes:
@@ -252,7 +255,7 @@ class Place:
     parameter: str
 
     @classmethod
-    def of(cls, text: str, options: Sequence[str], kind: type[AkrunnerError], parameter: str) -> Place:
+    def of(cls, text: str, options: Sequence[str], kind: type[AkrunnerError], parameter: str) -> Address:
         """Take a URL apart.
 
         Args:
@@ -364,17 +367,45 @@ def same_place(place: Mapping[str, Any], what: str, own: str) -> Mapping[str, An
     return place
 
 
-def with_meta(schema: pa.Schema | None, meta: Mapping[str, pa.DataType], place: Place) -> tuple[pa.Schema, pa.Schema]:
+def checksum(path: str, size: int) -> int:
+    """Return a checksum of the beginning of a file and of what comes before a size, by which another file is noticed.
+
+    Args:
+        path: the file.
+        size: bytes.
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as f:
+        first = f.read(min(size, _SAMPLE))
+        f.seek(max(0, size - _SAMPLE))
+        return zlib.crc32(f.read(min(size, _SAMPLE)), zlib.crc32(first))
+
+
+def gone(name: str, what: str) -> SourceError:
+    """Return the error about a place of a save behind which the rows cannot be had any more.
+
+    Args:
+        name: the stream's name.
+        what: what has become of them.
+    """
+    return SourceError(
+        f"source: {name}: the rows behind the newest save in checkpoint_dir are not all there: {what}. No row was trained on; a model "
+        "that may miss rows begins in another checkpoint_dir"
+    )
+
+
+def with_meta(schema: pa.Schema | None, meta: Mapping[str, pa.DataType], address: Address) -> tuple[pa.Schema, pa.Schema]:
     """Return (the columns of the values, all columns) of a stream's rows.
 
-    Columns of `meta` that the schema names have the schema's place and type; the others come last, in their own type.
+    Columns of `meta` that the schema names have the order and type that it says; the others come last, in their own type.
 
     Raises:
         SourceError: there is no schema.
     """
     if schema is None:
         raise SourceError(
-            f'source: {place.name}: its values do not say their columns; give input_schema= (--input-schema "id bigint, x '
+            f'source: {address.name}: its values do not say their columns; give input_schema= (--input-schema "id bigint, x '
             'double")'
         )
     values = pa.schema([field for field in schema if field.name not in meta])

@@ -10,14 +10,16 @@ Nothing is remembered anywhere but in the saves of `task_config.checkpoint()`.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from akrunner.io.partitioner import behind
+from akrunner.errors import SourceError
+from akrunner.foreign import ours
 from akrunner.io.streams.arriving import Arriving
-from akrunner.io.streams.base import TAKEN_ROWS, WAIT_SECONDS, same_place
+from akrunner.io.streams.base import TAKEN_ROWS, WAIT_SECONDS, checksum, gone, same_place
 from akrunner.io.table import TableSource
 from akrunner.reader import Late, Reader
 
@@ -58,14 +60,40 @@ class _Counted:
         self.ended = False
 
     def begin(self, place: Mapping[str, Any] | None) -> None:
-        self._begin = same_place(place, "table", self._called)["rows"] if place is not None else 0
+        self._begin = 0
+        if place is not None:
+            self._begin = same_place(place, "table", self._called)["rows"]
+            self._check_file(place)
+
+    def _check_file(self, place: Mapping[str, Any]) -> None:
+        """Check that a file begins as it did when a save was made. Raises: SourceError: it does not."""
+        size = place.get("bytes")
+        if size is None or not os.path.isfile(self._called):
+            return
+        with ours(SourceError, f"source: cannot read {self.name}"):
+            now = os.path.getsize(self._called)
+            same = now >= size and checksum(self._called, size) == place["checksum"]
+        if now < size:
+            raise gone(self.name, f"it has {now:,} bytes, and had {size:,}: it was cut off, or replaced (rotated?)")
+        if not same:
+            raise gone(self.name, f"its first {size:,} bytes are not those that it had: it was replaced (rotated?)")
 
     def connect(self) -> None:
         self.close()
         self._table, self._first = self._first or self._again(), None
         self._rows = self._told = self._begin
         self.ended = False
-        self._reader = Reader(_few(behind(self._table.batches(), self._begin)), "akrunner-counted")
+        self._reader = Reader(_few(self._behind(self._table.batches())), "akrunner-counted")
+
+    def _behind(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows behind the place. Raises: SourceError: there are fewer rows before it than there were."""
+        left = self._begin
+        for batch in batches:
+            if left < batch.num_rows:
+                yield batch.slice(left)
+            left = max(0, left - batch.num_rows)
+        if left:
+            raise gone(self.name, f"it has {self._begin - left:,} rows, and the save was made behind {self._begin:,}")
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
         assert self._reader is not None
@@ -86,7 +114,13 @@ class _Counted:
         return self._rows
 
     def reached(self) -> Mapping[str, Any]:
-        return {"table": self._called, "rows": self._rows}
+        place = {"table": self._called, "rows": self._rows}
+        try:
+            size = os.path.getsize(self._called) if os.path.isfile(self._called) else None
+            return place if size is None else {**place, "bytes": size, "checksum": checksum(self._called, size)}
+        except OSError:
+            # it was removed since; whoever reads it is told
+            return place
 
     def commit(self, position: Any) -> None:
         """Do nothing: only a save remembers the place."""

@@ -14,6 +14,7 @@ import json
 import os
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +24,18 @@ import pyarrow as pa
 from akrunner.errors import AkrunnerError, SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.io.partitioner import behind, rechunk
-from akrunner.io.streams.arriving import Arriving
-from akrunner.io.streams.base import TAKEN_ROWS, Away, OpenFile, Place, StreamSink, StreamSource, same_place
+from akrunner.io.streams.arriving import table_of
+from akrunner.io.streams.base import (
+    TAKEN_ROWS,
+    Address,
+    Away,
+    OpenFile,
+    StreamSink,
+    StreamSource,
+    checksum,
+    gone,
+    same_place,
+)
 from akrunner.io.table import TableSource
 from akrunner.io.unfinished import is_passed_over
 from akrunner.schema import Schema
@@ -33,6 +44,8 @@ _IN = ("group", "pattern", "memory", "idle", "wait")
 _ROW_BYTES = 4 << 20
 #: seconds between two looks at the directory. A file is complete when it is the same in two of them
 _LOOK_SECONDS = 1.0
+#: how many of the files that were read last are looked at again, whether they have changed
+_SEEN = 100
 
 
 class _Files:
@@ -41,19 +54,18 @@ class _Files:
     has_files = True
 
     def open(self, url: str, schema: Schema | None, flush_seconds: float, open_file: OpenFile) -> TableSource:
-        place = Place.of(url, _IN, SourceError, "source")
-        if place.hosts:
-            raise place.wrong("write files:///absolute/path?group=NAME, with three slashes")
-        folder = "/" + place.path
+        address = Address.of(url, _IN, SourceError, "source")
+        if address.hosts:
+            raise address.wrong("write files:///absolute/path?group=NAME, with three slashes")
+        folder = "/" + address.path
         if not os.path.isdir(folder):
-            raise place.wrong("there is no such directory")
-        group = place.group()
+            raise address.wrong("there is no such directory")
+        group = address.group()
         if "/" in group:
-            raise place.wrong(f"group={group}: the name must not contain a /")
-        memory = os.path.expanduser(place.url.options.get("memory") or os.path.join(folder, f".akrunner-read-{group}"))
-        source = _Arrived(place, folder, place.url.options.get("pattern", "*"), memory, schema, open_file)
-        arriving = Arriving(source, place.wait, place.seconds("idle", None))
-        return TableSource(source.schema, arriving.batches, place.name, stop=arriving.stop, arriving=arriving)
+            raise address.wrong(f"group={group}: the name must not contain a /")
+        memory = os.path.expanduser(address.url.options.get("memory") or os.path.join(folder, f".akrunner-read-{group}"))
+        source = _Arrived(address, folder, address.url.options.get("pattern", "*"), memory, schema, open_file)
+        return table_of(source, address)
 
     def check_output(self, url: str, schema: pa.Schema | None, source: str) -> None:
         raise self._not_written(url)
@@ -62,7 +74,7 @@ class _Files:
         raise self._not_written(url)
 
     def _not_written(self, url: str) -> AkrunnerError:
-        return Place.of(url, _IN, SinkError, "output").wrong(
+        return Address.of(url, _IN, SinkError, "output").wrong(
             "files:// is read; write to a file as it grows (--output FILE --output-live)"
         )
 
@@ -92,16 +104,18 @@ class _Arrived:
     ended = False
 
     def __init__(
-        self, place: Place, folder: str, pattern: str, memory: str, schema: Schema | None, open_file: OpenFile
+        self, address: Address, folder: str, pattern: str, memory: str, schema: Schema | None, open_file: OpenFile
     ) -> None:
-        self._place = place
-        self.name = place.name
+        self._address = address
+        self.name = address.name
         self._folder = folder
         self._pattern = pattern
         self._memory = memory
         self._open_file = open_file
         self._given = schema
         self._read: set[str] = set()
+        #: how many names the memory has
+        self._remembered = 0
         self._before: set[_File] = set()
         self._looked = 0.0
         self._waiting: list[_File] = []
@@ -115,6 +129,10 @@ class _Arrived:
         self._lately: list[str] = []
         #: the file in whose middle a save was made, and its rows that the save has learned
         self._half: tuple[_File, int] | None = None
+        #: its checksum; None: a save of an earlier version does not say it
+        self._checksum: int | None = None
+        #: the files that were read last, by their names
+        self._seen: dict[str, _File] = {}
         self._recall()
         self.schema = self._schema(schema)
 
@@ -135,6 +153,7 @@ class _Arrived:
                 with open(self._memory, encoding="utf-8") as f:
                     # a line that a crash has cut off has no quote at its end
                     self._read = {json.loads(line) for line in f if line.startswith('"') and line.endswith('"\n')}
+            self._remembered = len(self._read)
             folder = os.path.dirname(os.path.abspath(self._memory))
             if not os.access(self._memory if os.path.exists(self._memory) else folder, os.W_OK):
                 raise SourceError(
@@ -149,19 +168,58 @@ class _Arrived:
         if place is None:
             return
         known = same_place(place, "directory", self._folder)
+        self._check_remembered(known)
         self._lately = [name for name in known["read"] if name not in self._read]
         self.commit(list(self._lately))
         self._recall()
         if known["half"] is not None:
-            self._half = _File(*known["half"]), known["rows"]
+            self._half, self._checksum = (_File(*known["half"]), known["rows"]), known.get("checksum")
+
+    def _check_remembered(self, known: Mapping[str, Any]) -> None:
+        """Check that what is remembered, and the files that were read last, are as the save says.
+
+        Raises:
+            SourceError: files would be read twice, or were never read.
+        """
+        before = known.get("remembered", len(self._read))
+        if len(self._read) < before:
+            raise gone(
+                self.name,
+                f"{self._memory}, which remembers which files were read, has {len(self._read):,} of the {before:,} names that it had: the "
+                "others would be read again",
+            )
+        more = self._read.difference(known["read"])
+        if "remembered" in known and len(more) > before:
+            raise gone(
+                self.name,
+                f"{self._memory} remembers {len(more) - before:,} files more than the save has learned: a job that has not saved, or a "
+                "later save, has read them. Remove their lines there, and they are read",
+            )
+        self._seen = {one[1]: _File(*one) for one in known.get("seen", [])}
+        changed = [name for name, one in self._seen.items() if not self._is_same(one)]
+        if changed:
+            raise gone(
+                self.name,
+                f"{changed[0]} was written again after it was read (rotated?), and a file is read once: give it another name, and it is "
+                "read",
+            )
+
+    def _is_same(self, file: _File) -> bool:
+        """Whether a file is as it was when it was read, or is no longer there."""
+        try:
+            state = os.stat(os.path.join(self._folder, file.name))
+        except OSError:
+            return True
+        return (state.st_mtime_ns, state.st_size) == (file.arrived, file.size)
 
     def connect(self) -> None:
         if self._half is None:
             return
         (file, rows), self._half = self._half, None
         with ours(SourceError, f"source: {self.name}: the save was made in the middle of {file.name}"):
-            state = os.stat(os.path.join(self._folder, file.name))
-        if (state.st_mtime_ns, state.st_size) != (file.arrived, file.size):
+            os.stat(os.path.join(self._folder, file.name))
+        path = os.path.join(self._folder, file.name)
+        if not self._is_same(file) or self._checksum not in (None, checksum(path, file.size)):
             raise SourceError(
                 f"source: {self.name}: the save was made in the middle of {file.name}, which was written since: put the file that "
                 "it was in its place, or begin in another checkpoint_dir"
@@ -174,6 +232,8 @@ class _Arrived:
         for entry in os.scandir(self._folder):
             name = entry.name
             if is_passed_over(name) or name in self._read:
+                if name in self._seen and not self._is_same(self._seen[name]):
+                    self._tell_changed(name)
                 continue
             if not fnmatch.fnmatchcase(name, self._pattern) or os.path.abspath(entry.path) == os.path.abspath(self._memory):
                 continue
@@ -185,6 +245,15 @@ class _Arrived:
                 continue  # it was moved away between the look and the question
         return sorted(found, key=lambda one: (one.arrived, one.name))
 
+    def _tell_changed(self, name: str) -> None:
+        del self._seen[name]
+        warnings.warn(
+            f"source: {self.name}: {name} was written again after it was read (rotated?); what is new in it is not read, as a file is "
+            "read once: give it another name",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
     def take(self, seconds: float) -> pa.RecordBatch | None:
         if self._rows is None and not self._next(seconds):
             return None
@@ -194,6 +263,9 @@ class _Arrived:
             self._taken += batch.num_rows
             return batch
         self._done.append(self._now.name)
+        self._seen[self._now.name] = self._now
+        if len(self._seen) > _SEEN:
+            del self._seen[next(iter(self._seen))]
         with self._lock:
             self._lately.append(self._now.name)
         self._rows = self._now = None
@@ -229,6 +301,7 @@ class _Arrived:
             raise SourceError(
                 f"source: {os.path.join(self._folder, self._now.name)} has other columns ({table.schema}) than the files before"
             )
+        self._checksum = checksum(os.path.join(self._folder, file.name), file.size)
         self._rows = rechunk(behind(table.batches(), left_out), TAKEN_ROWS, _ROW_BYTES)
         self._taken = left_out
 
@@ -239,12 +312,15 @@ class _Arrived:
     def reached(self) -> Mapping[str, Any]:
         half = self._now
         with self._lock:
-            lately = list(self._lately)
+            lately, remembered = list(self._lately), self._remembered
         return {
             "directory": self._folder,
             "read": lately,
             "half": [half.arrived, half.name, half.size] if half is not None else None,
             "rows": self._taken,
+            "checksum": self._checksum if half is not None else None,
+            "remembered": remembered,
+            "seen": [[one.arrived, one.name, one.size] for one in self._seen.values()],
         }
 
     def commit(self, position: Any) -> None:
@@ -259,6 +335,7 @@ class _Arrived:
         stored = set(position)
         with self._lock:
             self._lately = [name for name in self._lately if name not in stored]
+            self._remembered += len(stored)
 
     def close(self) -> None:
         self._rows = None

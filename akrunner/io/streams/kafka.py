@@ -22,20 +22,21 @@ import pyarrow as pa
 from akrunner.errors import ReadError, SinkError, SourceError
 from akrunner.foreign import redacted
 from akrunner.io.casts import asked
-from akrunner.io.streams.arriving import Arriving
+from akrunner.io.streams.arriving import table_of
 from akrunner.io.streams.avro_values import AvroColumns
 from akrunner.io.streams.base import (
     START_SECONDS,
     TAKEN_ROWS,
+    Address,
     Away,
     OpenFile,
-    Place,
     StreamSink,
     StreamSource,
+    gone,
     same_place,
     with_meta,
 )
-from akrunner.io.streams.kafka_client import VARIABLE, Client, brokers, kafka_place
+from akrunner.io.streams.kafka_client import VARIABLE, Client, brokers, kafka_address
 from akrunner.io.streams.kafka_output import Output, Transactions, check_columns
 from akrunner.io.streams.registry import check_options
 from akrunner.io.streams.values import Where, columns_of_json
@@ -67,64 +68,62 @@ class _Kafka:
     has_files = False
 
     def open(self, url: str, schema: Schema | None, flush_seconds: float, open_file: OpenFile) -> TableSource:
-        place = kafka_place(url, _IN, SourceError, "source")
-        check_options(place)
-        meta = place.chosen("with", _META)
-        kind = place.choice("value", ("json", "raw", "avro"))
-        place.group()
+        address = kafka_address(url, _IN, SourceError, "source")
+        check_options(address)
+        meta = address.chosen("with", _META)
+        kind = address.choice("value", ("json", "raw", "avro"))
+        address.group()
         given = schema.arrow if schema is not None else None
         if kind == "raw":
             given = given if given is not None else _VALUE
-            _check_raw(given, meta, place)
-        avro = AvroColumns(place) if kind == "avro" else None
+            _check_raw(given, meta, address)
+        avro = AvroColumns(address) if kind == "avro" else None
         if avro is not None and given is None:
             given = avro.schema
-        values, columns = with_meta(given, meta, place)
+        values, columns = with_meta(given, meta, address)
         read: ReadValues = _raw
         if avro is not None:
             read = functools.partial(avro.columns, values)
         elif kind == "json":
             read = functools.partial(_json, values)
-        source = Messages(place, columns, meta, read, flush_seconds)
-        arriving = Arriving(source, place.wait, place.seconds("idle", None))
-        source.check()
-        return TableSource(columns, arriving.batches, place.name, stop=arriving.stop, arriving=arriving)
+        source = Messages(address, columns, meta, read, flush_seconds)
+        return table_of(source, address, source.check)
 
     def check_output(self, url: str, schema: pa.Schema | None, source: str) -> None:
-        place = _output_place(url)
-        place.settings(VARIABLE)
+        address = _output_address(url)
+        address.settings(VARIABLE)
         if schema is not None:
-            check_columns(place, schema)
-        if "transactional_id" in place.url.options:
+            check_columns(address, schema)
+        if "transactional_id" in address.url.options:
             if source.partition("://")[0].lower() != "kafka":
-                raise _not_kafka(place, redacted(source.partition("?")[0]))
-            _check_together(Client(kafka_place(source, _IN, SourceError, "source")), Client(place))
+                raise _not_kafka(address, redacted(source.partition("?")[0]))
+            _check_together(Client(kafka_address(source, _IN, SourceError, "source")), Client(address))
 
     def output(self, url: str, schema: pa.Schema, source: StreamSource | None) -> StreamSink:
-        place = _output_place(url)
-        if "transactional_id" not in place.url.options:
-            return Output(place, schema)
+        address = _output_address(url)
+        if "transactional_id" not in address.url.options:
+            return Output(address, schema)
         if not isinstance(source, Messages):
-            raise _not_kafka(place, source.name if source is not None else "no stream")
-        _check_together(source, Client(place))
-        return Transactions(place, schema, source)
+            raise _not_kafka(address, source.name if source is not None else "no stream")
+        _check_together(source, Client(address))
+        return Transactions(address, schema, source)
 
 
 SYSTEM = _Kafka()
 
 
-def _output_place(url: str) -> Place:
-    place = kafka_place(url, _OUT, SinkError, "output")
-    check_options(place)
-    if place.url.options.get("transactional_id") == "":
-        raise place.wrong("transactional_id= is empty: give a name that no job has that runs at the same time")
-    return place
+def _output_address(url: str) -> Address:
+    address = kafka_address(url, _OUT, SinkError, "output")
+    check_options(address)
+    if address.url.options.get("transactional_id") == "":
+        raise address.wrong("transactional_id= is empty: give a name that no job has that runs at the same time")
+    return address
 
 
-def _check_raw(values: pa.Schema, meta: Mapping[str, pa.DataType], place: Place) -> None:
+def _check_raw(values: pa.Schema, meta: Mapping[str, pa.DataType], address: Address) -> None:
     odd = [name for name in values.names if name != "value" and name not in meta]
     if odd:
-        raise place.wrong(f"with value=raw there are the columns value, and those of with=; input_schema= has {odd[0]!r}")
+        raise address.wrong(f"with value=raw there are the columns value, and those of with=; input_schema= has {odd[0]!r}")
 
 
 def _raw(values: Sequence[bytes | None], where: Where) -> pa.RecordBatch:
@@ -135,8 +134,8 @@ def _json(schema: pa.Schema, values: Sequence[bytes | None], where: Where) -> pa
     return columns_of_json(values, schema, where)
 
 
-def _not_kafka(place: Place, source: str) -> Exception:
-    return place.wrong(
+def _not_kafka(address: Address, source: str) -> Exception:
+    return address.wrong(
         f"transactional_id= commits rows and the offsets of the input in one transaction of Kafka, and the input is {source}: "
         "read from kafka://, or leave it out, and each row comes at least once"
     )
@@ -144,17 +143,17 @@ def _not_kafka(place: Place, source: str) -> Exception:
 
 def _check_together(source: Client, output: Client) -> None:
     """Check that an input and an output can be in one transaction. Raises: SinkError: they cannot."""
-    place = output.place
+    address = output.address
     if source.settings.get("isolation.level") == "read_uncommitted":
-        raise place.wrong(
+        raise address.wrong(
             "transactional_id= needs an input that is read with isolation.level=read_committed, and the settings of "
             f"{source.name} say read_uncommitted"
         )
-    if brokers(source.place) == brokers(place):
+    if brokers(source.address) == brokers(address):
         return
     one, other = _cluster(source), _cluster(output)
     if one is None or one != other:
-        raise place.wrong(
+        raise address.wrong(
             f"transactional_id= needs the input in the same cluster, as a transaction is in one: {source.name} is in "
             f"{one or 'a cluster without a name'}, this topic in {other or 'a cluster without a name'}"
         )
@@ -164,7 +163,7 @@ def _cluster(client: Client) -> str | None:
     """Return the name that the brokers give their cluster. Raises: AkrunnerError: none answers."""
     asking = client.made("Producer", {})
     client.check_topic(asking, False)
-    found: str | None = asking.list_topics(client.place.path, timeout=START_SECONDS).cluster_id
+    found: str | None = asking.list_topics(client.address.path, timeout=START_SECONDS).cluster_id
     return found
 
 
@@ -174,15 +173,15 @@ class Messages(Client):
     ended = False
 
     def __init__(
-        self, place: Place, columns: pa.Schema, meta: Mapping[str, pa.DataType], read: ReadValues, flush_seconds: float
+        self, address: Address, columns: pa.Schema, meta: Mapping[str, pa.DataType], read: ReadValues, flush_seconds: float
     ) -> None:
-        super().__init__(place)
+        super().__init__(address)
         self.schema = columns
         self._meta = meta
         self._read = read
         self._flush = flush_seconds
-        self._group = place.group()
-        self._start = place.choice("start", ("earliest", "latest"))
+        self._group = address.group()
+        self._start = address.choice("start", ("earliest", "latest"))
         self._consumer: Any = None
         #: held while offsets are stored, for which a consumer must not be closed
         self._storing = threading.Lock()
@@ -193,6 +192,10 @@ class Messages(Client):
         self._given = 0
         #: partition -> the offset at which it begins when it is given to this consumer for the first time
         self._begin: dict[int, int] = {}
+        #: whether it begins at a place of a save, from which no rows may be left out
+        self._strict = False
+        #: partition -> the time, in ms, of the message before that offset, by which a topic that was made anew is noticed
+        self._times: dict[int, int] = {}
         #: partition -> the offset of the next message, as far as that is known
         self._at: dict[int, int] = {}
         #: partition -> (that number, the offset of the next message), since the last `position`
@@ -226,6 +229,8 @@ class Messages(Client):
                 "group.id": self._group,
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
+                # else librdkafka would pass over messages that are deleted
+                **({"auto.offset.reset": "error"} if self._strict else {}),
             },
         )
 
@@ -234,8 +239,11 @@ class Messages(Client):
         return self._ready
 
     def begin(self, place: Mapping[str, Any] | None) -> None:
-        offsets = same_place(place, "topic", self.place.path)["offsets"] if place is not None else {}
+        offsets = same_place(place, "topic", self.address.path)["offsets"] if place is not None else {}
         self._begin = {int(partition): offset for partition, offset in offsets.items()}
+        times = place.get("times", {}) if place is not None else {}
+        self._times = {int(partition): at for partition, at in times.items()}
+        self._strict = place is not None
         with self._lock:
             self._has, self._next, self._at = {}, {}, dict(self._begin)
             self._open, self._lost = {}, False
@@ -249,7 +257,70 @@ class Messages(Client):
             before.close()
         self._ready = False
         self._consumer = self._made()
-        self._consumer.subscribe([self.place.path], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone)
+        self._check_place()
+        self._consumer.subscribe([self.address.path], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone)
+
+    def _check_place(self) -> None:
+        """Check that all messages behind the place of a save are there.
+
+        Raises:
+            Away: the brokers cannot be reached.
+            SourceError: some are not.
+        """
+        last: dict[int, int] = {}
+        for partition, offset in sorted(self._begin.items()):
+            low, high = self._ends(partition)
+            if low > offset:
+                raise gone(
+                    self.name,
+                    f"partition {partition} now begins at offset {low}, and the save was made at {offset}: {low - offset:,} messages were "
+                    "deleted (retention.ms, retention.bytes of the topic)",
+                )
+            if high < offset:
+                raise gone(
+                    self.name,
+                    f"partition {partition} ends at offset {high}, and the save was made at {offset}: the topic was made anew, or cut off",
+                )
+            if partition in self._times and low < offset:
+                last[partition] = offset - 1
+        if last:
+            self._check_last(last)
+
+    def _ends(self, partition: int) -> tuple[int, int]:
+        """Return the first offset of a partition and the one behind its last. Raises: as `_check_place`."""
+        kinds = self.kafka.KafkaError
+        try:
+            low, high = self._consumer.get_watermark_offsets(
+                self.kafka.TopicPartition(self.address.path, partition), START_SECONDS
+            )
+        except self.kafka.KafkaException as e:
+            if e.args[0].code() in (kinds.UNKNOWN_TOPIC_OR_PART, kinds._UNKNOWN_PARTITION, kinds._UNKNOWN_TOPIC):
+                raise gone(self.name, f"there is no partition {partition}: the topic was deleted, or made anew") from None
+            raise Away(f"{self.name} is away ({self.hidden(e.args[0].str())})") from None
+        return low, high
+
+    def _check_last(self, last: dict[int, int]) -> None:
+        """Check that the last messages before a place are those that were read then; some may have been deleted.
+
+        Args:
+            last: partition -> the offset of the message.
+        Raises:
+            SourceError: a message is another one.
+        """
+        consumer = self._consumer
+        consumer.assign([self.kafka.TopicPartition(self.address.path, one, offset) for one, offset in last.items()])
+        try:
+            for _ in range(int(START_SECONDS)):
+                for message in consumer.consume(len(last), 1.0) if last else []:
+                    offset = last.pop(message.partition(), None) if message.error() is None else None
+                    if offset == message.offset() and message.timestamp()[1] != self._times[message.partition()]:
+                        raise gone(
+                            self.name,
+                            f"the message at offset {offset} of partition {message.partition()} is not the one that was read before: "
+                            "the topic was made anew",
+                        )
+        finally:
+            consumer.unassign()
 
     def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
         begin = self._beginnings(consumer, partitions)
@@ -271,12 +342,12 @@ class Messages(Client):
         numbers = [one.partition for one in partitions]
         found = {number: self._begin.pop(number) for number in numbers if number in self._begin}
         new = [one for one in partitions if one.partition not in found]
-        if self._start == "latest" and new:
+        if (self._start == "latest" or self._strict) and new:
             # else a job that is started again would leave out what has come to such a partition since
             try:
                 for one in consumer.committed(new, START_SECONDS):
                     if one.offset < 0:
-                        found[one.partition] = consumer.get_watermark_offsets(one, START_SECONDS)[1]
+                        found[one.partition] = consumer.get_watermark_offsets(one, START_SECONDS)[self._start == "latest"]
             except self.kafka.KafkaException:
                 return found
         return found
@@ -329,7 +400,7 @@ class Messages(Client):
             return
         try:
             # nothing else says that a broker is back while no message comes
-            self._consumer.list_topics(self.place.path, timeout=1)
+            self._consumer.list_topics(self.address.path, timeout=1)
         except self.kafka.KafkaException:
             # the callbacks of a rebalance come here, too; messages, which wait for the next call, do not
             raise Away(f"{self.name} is away ({self.down})") from None
@@ -339,6 +410,11 @@ class Messages(Client):
         kinds = self.kafka.KafkaError
         if error.code() == kinds.UNKNOWN_TOPIC_OR_PART:
             raise SourceError(f"source: {self.name}: the topic is gone")
+        if error.code() == kinds._AUTO_OFFSET_RESET:
+            raise SourceError(
+                f"source: {self.name}: messages were deleted before they were read (retention.ms, retention.bytes of the topic: "
+                f"{self.hidden(error.str())}); a model that may miss rows begins in another checkpoint_dir"
+            )
         if error.code() in (kinds._ALL_BROKERS_DOWN, kinds._TRANSPORT):
             self.down = self.hidden(error.str())
         elif not error.retriable() and error.code() != kinds._PARTITION_EOF:
@@ -371,6 +447,8 @@ class Messages(Client):
             self._next |= {one: (self._has[one], offset + 1) for one, offset in last.items() if one in self._has}
             self._open |= {one: offset + 1 for one, offset in last.items()}
             self._at |= {one: offset + 1 for one, offset in last.items() if one in self._has}
+            newest = dict(zip(partitions, found))
+            self._times |= {one: message.timestamp()[1] for one, message in newest.items() if one in self._has}
         return batch
 
     def position(self) -> Any:
@@ -388,7 +466,7 @@ class Messages(Client):
                 "anew; so the transaction of these rows was aborted, and who reads with isolation.level=read_committed sees none "
                 "of them. Start the job again"
             )
-        made = [self.kafka.TopicPartition(self.place.path, one, offset) for one, (_, offset) in position.items()]
+        made = [self.kafka.TopicPartition(self.address.path, one, offset) for one, (_, offset) in position.items()]
         return made, self._member
 
     def stored(self, position: Any) -> None:
@@ -400,13 +478,17 @@ class Messages(Client):
 
     def reached(self) -> Mapping[str, Any]:
         with self._lock:
-            return {"topic": self.place.path, "offsets": {str(one): offset for one, offset in sorted(self._at.items())}}
+            return {
+                "topic": self.address.path,
+                "offsets": {str(one): offset for one, offset in sorted(self._at.items())},
+                "times": {str(one): self._times[one] for one in sorted(self._at) if one in self._times},
+            }
 
     def commit(self, position: Any) -> None:
         with self._lock:
             # a partition that another consumer has got meanwhile has its own position there
             ours = {one: offset for one, (given, offset) in position.items() if self._has.get(one) == given}
-        topic = self.place.path
+        topic = self.address.path
         offsets = [self.kafka.TopicPartition(topic, one, offset) for one, offset in ours.items()]
         try:
             with self._storing:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from akrunner.errors import AkrunnerError
-from akrunner.io.streams.base import START_SECONDS, Place, client
+from akrunner.io.streams.base import START_SECONDS, Address, client
 from akrunner.wire.near import nearest
 
 VARIABLE = "KAFKA_CONFIG"
@@ -14,40 +14,40 @@ VARIABLE = "KAFKA_CONFIG"
 _OTHERS = ("schema.registry.", "basic.auth.")
 
 
-def kafka_place(url: str, options: Sequence[str], kind: type[AkrunnerError], parameter: str) -> Place:
-    """Take the URL of a topic apart, as `Place.of` does. Raises: AkrunnerError: of the class `kind`: it is wrong."""
-    place = Place.of(url, options, kind, parameter)
-    if "@" in place.hosts:
-        raise place.wrong(f"passwords do not go into the URL: write them to a file of settings, config=FILE or {VARIABLE}")
-    if not place.hosts or not place.path or "/" in place.path:
-        raise place.wrong("write kafka://broker[:port][,broker[:port]]/topic")
-    return place
+def kafka_address(url: str, options: Sequence[str], kind: type[AkrunnerError], parameter: str) -> Address:
+    """Take the URL of a topic apart, as `Address.of` does. Raises: AkrunnerError: of the class `kind`: it is wrong."""
+    address = Address.of(url, options, kind, parameter)
+    if "@" in address.hosts:
+        raise address.wrong(f"passwords do not go into the URL: write them to a file of settings, config=FILE or {VARIABLE}")
+    if not address.hosts or not address.path or "/" in address.path:
+        raise address.wrong("write kafka://broker[:port][,broker[:port]]/topic")
+    return address
 
 
-def brokers(place: Place) -> str:
+def brokers(address: Address) -> str:
     """Return the brokers of a URL, each with its port."""
-    return ",".join(host if _has_port(host) else f"{host}:9092" for host in place.hosts.split(","))
+    return ",".join(host if _has_port(host) else f"{host}:9092" for host in address.hosts.split(","))
 
 
 class Client:
     """What a consumer and a producer have in common.
 
     Args:
-        place: the URL.
+        address: the URL.
     Attributes:
         name: the URL without secrets and without options.
-        place: the URL.
+        address: the URL.
         settings: the settings of librdkafka.
         kafka: confluent_kafka.
     """
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.name = place.name
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.name = address.name
         self.kafka = client("confluent_kafka", "kafka")
-        given = place.settings(VARIABLE)
+        given = address.settings(VARIABLE)
         self.settings: dict[str, Any] = {
-            "bootstrap.servers": brokers(place),
+            "bootstrap.servers": brokers(address),
             **{name: value for name, value in given.items() if not name.startswith(_OTHERS)},
         }
         # librdkafka would print every try to reach a broker on stderr
@@ -79,18 +79,18 @@ class Client:
         try:
             return getattr(self.kafka, kind)({**self.settings, **more})
         except self.kafka.KafkaException as e:
-            raise self.place.wrong(f"its settings: {self.hidden(e.args[0].str())}") from None
+            raise self.address.wrong(f"its settings: {self.hidden(e.args[0].str())}") from None
 
     def check_topic(self, kafka: Any, must_be: bool) -> None:
         """Check that the brokers answer, and know the topic. Raises: AkrunnerError: they do not."""
         try:
-            found = kafka.list_topics(self.place.path, timeout=START_SECONDS).topics[self.place.path]
+            found = kafka.list_topics(self.address.path, timeout=START_SECONDS).topics[self.address.path]
         except self.kafka.KafkaException as e:
             if self.fatal is not None:
-                raise self.place.wrong(
+                raise self.address.wrong(
                     f"the broker refused the login: {self.fatal}; config= names the file of settings"
                 ) from None
-            raise self.place.wrong(
+            raise self.address.wrong(
                 f"no broker has answered within {START_SECONDS:g} s at {self.settings['bootstrap.servers']} "
                 f"({self.hidden(e.args[0].str())}); is it the right address, and does it need settings (config=FILE)?"
             ) from None
@@ -99,9 +99,9 @@ class Client:
             return
         if error.code() == self.kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
             others = [name for name in kafka.list_topics(timeout=START_SECONDS).topics if not name.startswith("__")]
-            raise self.place.wrong(f"there is no topic {self.place.path!r}{nearest(self.place.path, others)}")
+            raise self.address.wrong(f"there is no topic {self.address.path!r}{nearest(self.address.path, others)}")
         if error.code() != self.kafka.KafkaError.LEADER_NOT_AVAILABLE:
-            raise self.place.wrong(self.hidden(error.str()))
+            raise self.address.wrong(self.hidden(error.str()))
 
 
 def _has_port(host: str) -> bool:

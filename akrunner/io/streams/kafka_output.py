@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from akrunner.errors import WriteError
 from akrunner.io.streams.avro_values import AvroValues, check_avro
-from akrunner.io.streams.base import START_SECONDS, TAKEN_ROWS, Place
+from akrunner.io.streams.base import START_SECONDS, TAKEN_ROWS, Address
 from akrunner.io.streams.kafka_client import Client
 from akrunner.io.streams.values import JsonValues, check_json
 from akrunner.wire.near import nearest
@@ -34,42 +34,44 @@ _TRANSACTION_MS = 300_000
 _TRY_SECONDS = 2.0
 
 
-def check_columns(place: Place, schema: pa.Schema) -> None:
+def check_columns(address: Address, schema: pa.Schema) -> None:
     """Check that rows can become messages. Raises: SinkError: they cannot."""
-    key = place.url.options.get("key")
+    key = address.url.options.get("key")
     if key is not None and key not in schema.names:
-        raise place.wrong(f"key={key}: the rows have no such column{nearest(key, schema.names)}")
-    kind = place.choice("value", ("json", "raw", "avro"))
+        raise address.wrong(f"key={key}: the rows have no such column{nearest(key, schema.names)}")
+    kind = address.choice("value", ("json", "raw", "avro"))
     if kind == "json":
         check_json(schema)
         return
     if kind == "avro":
-        check_avro(place, schema)
+        check_avro(address, schema)
         return
     if "value" not in schema.names:
-        raise place.wrong("with value=raw a column 'value' has the messages' bytes or text, and the rows have none")
+        raise address.wrong("with value=raw a column 'value' has the messages' bytes or text, and the rows have none")
     others = [name for name in schema.names if name not in ("value", key)]
     if others:
-        raise place.wrong(f"with value=raw a message has the column 'value', and key= as its key; {others[0]!r} would be lost")
+        raise address.wrong(
+            f"with value=raw a message has the column 'value', and key= as its key; {others[0]!r} would be lost"
+        )
 
 
 class Output(Client):
     """A topic as a `StreamSink`.
 
     Args:
-        place: the URL.
+        address: the URL.
         schema: the schema of the rows.
     Raises:
         SinkError: as of `StreamSystem.output`.
     """
 
-    def __init__(self, place: Place, schema: pa.Schema) -> None:
-        super().__init__(place)
-        check_columns(place, schema)
-        self.path = place.name
+    def __init__(self, address: Address, schema: pa.Schema) -> None:
+        super().__init__(address)
+        check_columns(address, schema)
+        self.path = address.name
         self.rows = 0
-        self._key = place.url.options.get("key")
-        self._wait = place.wait
+        self._key = address.url.options.get("key")
+        self._wait = address.wait
         self._bytes = 0
         #: why a message did not arrive
         self._failed: Any = None
@@ -88,10 +90,10 @@ class Output(Client):
             },
         )
         self.check_topic(self._producer, False)
-        kind = place.choice("value", ("json", "raw", "avro"))
+        kind = address.choice("value", ("json", "raw", "avro"))
         self._values: JsonValues | AvroValues | None = None
         if kind != "raw":
-            self._values = JsonValues(schema) if kind == "json" else AvroValues(place, schema)
+            self._values = JsonValues(schema) if kind == "json" else AvroValues(address, schema)
 
     def _more(self) -> Mapping[str, Any]:
         """Return further settings of the producer."""
@@ -110,7 +112,7 @@ class Output(Client):
 
     def _send(self, messages: list[dict[str, Any]]) -> None:
         self._bytes += sum(len(one["value"] or b"") + _MESSAGE for one in messages)
-        self._producer.produce_batch(self.place.path, messages, on_delivery=self._delivered)
+        self._producer.produce_batch(self.address.path, messages, on_delivery=self._delivered)
         refused = next((one["_error"] for one in messages if "_error" in one), None)
         if refused is not None:
             raise self.not_taken(refused)
@@ -207,16 +209,16 @@ class Transactions(Output):
     """A topic as a `TransactionSink`. Its rows and the offsets of the group that reads the input are committed together.
 
     Args:
-        place: the URL, with `transactional_id=`.
+        address: the URL, with `transactional_id=`.
         schema: the schema of the rows.
         source: the input, in the same cluster.
     Raises:
         SinkError: as of `StreamSystem.output`, or Kafka does not allow transactions of this name.
     """
 
-    def __init__(self, place: Place, schema: pa.Schema, source: GroupSource) -> None:
-        self._name = place.url.options["transactional_id"]
-        super().__init__(place, schema)
+    def __init__(self, address: Address, schema: pa.Schema, source: GroupSource) -> None:
+        self._name = address.url.options["transactional_id"]
+        super().__init__(address, schema)
         self._source = source
         self.uncommitted = 0
         self._open = False
@@ -224,7 +226,7 @@ class Transactions(Output):
             # aborts what a job of this name has left open when it died
             self._answered(self._producer.init_transactions)
         except WriteError as e:
-            raise place.wrong(f"transactional_id={self._name}: Kafka does not begin transactions of this name: {e}") from None
+            raise address.wrong(f"transactional_id={self._name}: Kafka does not begin transactions of this name: {e}") from None
 
     def _more(self) -> Mapping[str, Any]:
         timeout = int(self.settings.get("transaction.timeout.ms", _TRANSACTION_MS))

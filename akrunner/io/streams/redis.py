@@ -22,16 +22,17 @@ import pyarrow as pa
 from akrunner.arrays import first_wrong
 from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.io.casts import asked
-from akrunner.io.streams.arriving import Arriving
+from akrunner.io.streams.arriving import table_of
 from akrunner.io.streams.base import (
     START_SECONDS,
     TAKEN_ROWS,
+    Address,
     Away,
     OpenFile,
-    Place,
     StreamSink,
     StreamSource,
     client,
+    gone,
     same_place,
     with_meta,
 )
@@ -58,60 +59,58 @@ class _Redis:
     has_files = False
 
     def open(self, url: str, schema: Schema | None, flush_seconds: float, open_file: OpenFile) -> TableSource:
-        place = _place(url, _IN, SourceError, "source")
-        meta = place.chosen("with", _META)
-        values, columns = with_meta(None if schema is None else schema.arrow, meta, place)
-        source = _Entries(place, columns, values, meta)
-        arriving = Arriving(source, place.wait, place.seconds("idle", None))
-        source.check()
-        return TableSource(columns, arriving.batches, place.name, stop=arriving.stop, arriving=arriving)
+        address = _address(url, _IN, SourceError, "source")
+        meta = address.chosen("with", _META)
+        values, columns = with_meta(None if schema is None else schema.arrow, meta, address)
+        source = _Entries(address, columns, values, meta)
+        return table_of(source, address, source.check)
 
     def check_output(self, url: str, schema: pa.Schema | None, source: str) -> None:
-        place = _place(url, _OUT, SinkError, "output")
-        place.settings(_VARIABLE)
+        address = _address(url, _OUT, SinkError, "output")
+        address.settings(_VARIABLE)
         if schema is not None:
-            _check_columns(place, schema)
+            _check_columns(address, schema)
 
     def output(self, url: str, schema: pa.Schema, source: StreamSource | None) -> StreamSink:
-        return _Output(_place(url, _OUT, SinkError, "output"), schema)
+        return _Output(_address(url, _OUT, SinkError, "output"), schema)
 
 
 SYSTEM = _Redis()
 
 
-def _place(url: str, options: Sequence[str], kind: type[AkrunnerError], parameter: str) -> Place:
-    place = Place.of(url, options, kind, parameter)
-    if "@" in place.hosts and ":" in place.hosts.rpartition("@")[0]:
-        raise place.wrong(
+def _address(url: str, options: Sequence[str], kind: type[AkrunnerError], parameter: str) -> Address:
+    address = Address.of(url, options, kind, parameter)
+    if "@" in address.hosts and ":" in address.hosts.rpartition("@")[0]:
+        raise address.wrong(
             "passwords do not go into the URL: REDISCLI_AUTH has one, or a file of settings, config=FILE (username=, password=)"
         )
-    if not place.hosts or not place.path or "," in place.hosts:
-        raise place.wrong("write redis://host[:port]/stream (rediss:// with TLS)")
-    return place
+    if not address.hosts or not address.path or "," in address.hosts:
+        raise address.wrong("write redis://host[:port]/stream (rediss:// with TLS)")
+    return address
 
 
 class _Client:
     """A connection to Redis, and what its errors mean."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self.name = place.name
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self.name = address.name
         self._redis = client("redis", "redis")
-        user, _, host = place.hosts.rpartition("@")
-        settings = place.settings(_VARIABLE)
+        user, _, host = address.hosts.rpartition("@")
+        settings = address.settings(_VARIABLE)
         odd = next((name for name in settings if name not in _SETTINGS), None)
         if odd is not None:
-            raise place.wrong(f"its settings have {odd!r}; there are {', '.join(_SETTINGS)}")
+            raise address.wrong(f"its settings have {odd!r}; there are {', '.join(_SETTINGS)}")
         settings.setdefault("password", os.environ.get("REDISCLI_AUTH", ""))
         if user:
             settings["username"] = user
-        self._key = place.path.encode()
-        name, port = _host(host, place)
-        secure = place.url.base.lower().startswith("rediss:")
+        self._key = address.path.encode()
+        name, port = _host(host, address)
+        secure = address.url.base.lower().startswith("rediss:")
         self._connection = self._redis.Redis(
             host=name,
             port=port,
-            db=_whole(place, "db", 0),
+            db=_whole(address, "db", 0),
             ssl=secure,
             socket_connect_timeout=START_SECONDS,
             # longer than any XREADGROUP blocks
@@ -125,11 +124,11 @@ class _Client:
         try:
             self._connection.ping()
         except errors.AuthenticationError as e:
-            raise self._place.wrong(f"Redis refuses the login ({e}); REDISCLI_AUTH or config= has the password") from None
+            raise self._address.wrong(f"Redis refuses the login ({e}); REDISCLI_AUTH or config= has the password") from None
         except (errors.ConnectionError, errors.TimeoutError) as e:
-            raise self._place.wrong(f"no Redis answers at {self._place.hosts} ({e})") from None
+            raise self._address.wrong(f"no Redis answers at {self._address.hosts} ({e})") from None
         except errors.ResponseError as e:
-            raise self._place.wrong(f"{e}") from None
+            raise self._address.wrong(f"{e}") from None
 
     def called(self, *words: Any) -> Any:
         """Return what a command returns.
@@ -143,7 +142,7 @@ class _Client:
             return self._connection.execute_command(*words)
         except (errors.ConnectionError, errors.TimeoutError) as e:
             if isinstance(e, errors.AuthenticationError):
-                raise self._place.wrong(f"Redis refuses the login ({e})") from None
+                raise self._address.wrong(f"Redis refuses the login ({e})") from None
             raise Away(f"{self.name} is away ({e})") from None
 
     def close(self) -> None:
@@ -151,19 +150,19 @@ class _Client:
         self._connection.close()
 
 
-def _host(host: str, place: Place) -> tuple[str, int]:
+def _host(host: str, address: Address) -> tuple[str, int]:
     name, colon, port = host.rpartition(":")
     if not colon or host.endswith("]"):
         return host.strip("[]"), _PORT
     if not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise place.wrong(f"{port!r} is no port")
+        raise address.wrong(f"{port!r} is no port")
     return name.strip("[]"), int(port)
 
 
-def _whole(place: Place, name: str, default: int) -> int:
-    text = place.url.options.get(name, str(default))
+def _whole(address: Address, name: str, default: int) -> int:
+    text = address.url.options.get(name, str(default))
     if not text.isdecimal():
-        raise place.wrong(f"{name}={text}: give a whole number")
+        raise address.wrong(f"{name}={text}: give a whole number")
     return int(text)
 
 
@@ -177,15 +176,15 @@ class _Entries(_Client):
     ready = True
     ended = False
 
-    def __init__(self, place: Place, columns: pa.Schema, values: pa.Schema, meta: Mapping[str, pa.DataType]) -> None:
-        super().__init__(place)
+    def __init__(self, address: Address, columns: pa.Schema, values: pa.Schema, meta: Mapping[str, pa.DataType]) -> None:
+        super().__init__(address)
         self.schema = columns
         self._values = values
         self._meta = meta
-        self._json = place.choice("value", ("fields", "json")) == "json"
-        self._group = place.group().encode()
-        self._consumer = place.url.options.get("consumer", "akrunner").encode()
-        self._start = b"0" if place.choice("start", ("earliest", "latest")) == "earliest" else b"$"
+        self._json = address.choice("value", ("fields", "json")) == "json"
+        self._group = address.group().encode()
+        self._consumer = address.url.options.get("consumer", "akrunner").encode()
+        self._start = b"0" if address.choice("start", ("earliest", "latest")) == "earliest" else b"$"
         #: where the entries are that this consumer was given before and never acknowledged; None: all have come
         self._again: bytes | None = b"0"
         self._last = b"0"
@@ -199,31 +198,76 @@ class _Entries(_Client):
         kind = self._connection.type(self._key).decode()
         if kind not in ("none", "stream"):
             self._connection.close()
-            raise self._place.wrong(f"{self._place.path!r} is a {kind}, not a stream")
+            raise self._address.wrong(f"{self._address.path!r} is a {kind}, not a stream")
         if kind == "none":
             # a stream is there from its first entry on, so that this need not be a mistake
             warnings.warn(
-                f"source: {self.name}: there is no stream {self._place.path!r} yet; its first entry is waited for",
+                f"source: {self.name}: there is no stream {self._address.path!r} yet; its first entry is waited for",
                 RuntimeWarning,
                 stacklevel=2,
             )
 
     def begin(self, place: Mapping[str, Any] | None) -> None:
-        self._learned = same_place(place, "stream", self._place.path)["entry"].encode() if place is not None else b"0"
+        self._learned = same_place(place, "stream", self._address.path)["entry"].encode() if place is not None else b"0"
         self._last = b"0"
         self._taken = []
 
     def connect(self) -> None:
+        begins = self._learned != b"0"
         try:
-            self.called("XGROUP", "CREATE", self._key, self._group, self._start, "MKSTREAM")
+            if begins:
+                self._check_place()
+            self._make_group(self._learned if begins else self._start)
+            if begins:
+                # whatever the group says was given out, the save has learned all before it, and nothing behind
+                self.called("XGROUP", "SETID", self._key, self._group, self._learned)
+                self._give_back()
+        except self._redis.exceptions.ResponseError as e:
+            raise SourceError(f"source: {self.name}: {e}") from None
+        self._again = None if begins else b"0"
+
+    def _make_group(self, start: bytes) -> None:
+        try:
+            self.called("XGROUP", "CREATE", self._key, self._group, start, "MKSTREAM")
         except self._redis.exceptions.ResponseError as e:
             if "BUSYGROUP" not in str(e):
-                raise SourceError(f"source: {self.name}: {e}") from None
-        self._again = b"0"
+                raise
+
+    def _check_place(self) -> None:
+        """Check that all entries behind the place of a save are there. Raises: SourceError: some are not."""
+        learned = self._learned.decode()
+        try:
+            newest = self.called("XINFO STREAM", self._key)["last-generated-id"]
+        except self._redis.exceptions.ResponseError as e:
+            if "no such key" not in str(e):
+                raise
+            raise gone(
+                self.name, f"there is no stream {self._address.path!r}; the save was made at its entry {learned}"
+            ) from None
+        if _order(newest) < _order(self._learned):
+            raise gone(
+                self.name,
+                f"its newest entry is {newest.decode()}, and the save was made at {learned}: the stream was made anew, or Redis has lost "
+                "entries",
+            )
+        if newest == self._learned or self.called("XRANGE", self._key, "-", self._learned, "COUNT", 1):
+            # a stream is trimmed from its beginning on
+            return
+        raise gone(
+            self.name,
+            f"entry {learned}, at which the save was made, and all before it were deleted, and so may be some behind it (maxlen=, "
+            "XTRIM), or the stream was made anew",
+        )
+
+    def _give_back(self) -> None:
+        """Acknowledge what this consumer was given: what no save has learned comes again from where the group is now."""
+        group = ("XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", TAKEN_ROWS)
+        while found := _entries(self.called(*group, "STREAMS", self._key, b"0")):
+            self.commit([number for number, _ in found])
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
         try:
-            entries = self._unlearned(self._read(seconds))
+            entries = self._read(seconds)
         except Away:
             # what Redis has given out, and was lost on its way, is behind what has come
             self._again = self._last
@@ -234,15 +278,6 @@ class _Entries(_Client):
         self._taken += [number for number, _ in entries]
         # an entry that was deleted since it was given out has no fields
         return self._rows([(number, fields) for number, fields in entries if fields is not None])
-
-    def _unlearned(self, entries: list[_Entry]) -> list[_Entry]:
-        """Return the entries behind those that a save has learned; those are acknowledged."""
-        if not entries or _order(entries[0][0]) > _order(self._learned):
-            return entries
-        known = [number for number, _ in entries if _order(number) <= _order(self._learned)]
-        self.commit(known)
-        self._last = known[-1]
-        return entries[len(known) :]
 
     def _read(self, seconds: float) -> list[_Entry]:
         group = ("XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", TAKEN_ROWS)
@@ -282,7 +317,7 @@ class _Entries(_Client):
         return taken or None
 
     def reached(self) -> Mapping[str, Any]:
-        return {"stream": self._place.path, "entry": max(self._learned, self._last, key=_order).decode()}
+        return {"stream": self._address.path, "entry": max(self._learned, self._last, key=_order).decode()}
 
     def commit(self, position: Any) -> None:
         try:
@@ -327,26 +362,26 @@ def _column(field: pa.Field, fields: list[dict[bytes, bytes]], where: Any) -> pa
         raise SourceError(f"source: {where(wrong)}: {str(e).rpartition(f'column {field.name!r}: ')[2]}") from None
 
 
-def _check_columns(place: Place, schema: pa.Schema) -> None:
+def _check_columns(address: Address, schema: pa.Schema) -> None:
     """Check that rows can become entries. Raises: SinkError: they cannot."""
-    if place.choice("value", ("fields", "json")) == "json":
+    if address.choice("value", ("fields", "json")) == "json":
         check_json(schema)
         return
     odd = next((field for field in schema if is_list(field.type) or pa.types.is_nested(field.type)), None)
     if odd is not None:
-        raise place.wrong(f"column {odd.name!r} is {odd.type}, and a field of an entry is text: add ?value=json to the URL")
+        raise address.wrong(f"column {odd.name!r} is {odd.type}, and a field of an entry is text: add ?value=json to the URL")
 
 
 class _Output(_Client):
     """A stream as a `StreamSink`."""
 
-    def __init__(self, place: Place, schema: pa.Schema) -> None:
-        super().__init__(place)
-        _check_columns(place, schema)
-        self.path = place.name
+    def __init__(self, address: Address, schema: pa.Schema) -> None:
+        super().__init__(address)
+        _check_columns(address, schema)
+        self.path = address.name
         self.rows = 0
-        self._json = JsonValues(schema) if place.choice("value", ("fields", "json")) == "json" else None
-        self._most = _whole(place, "maxlen", 0)
+        self._json = JsonValues(schema) if address.choice("value", ("fields", "json")) == "json" else None
+        self._most = _whole(address, "maxlen", 0)
         self.checked()
 
     def write_rows(self, batch: pa.RecordBatch) -> None:
@@ -373,14 +408,14 @@ class _Output(_Client):
                 pipeline.execute()
                 return
             except (errors.ConnectionError, errors.TimeoutError) as e:
-                if time.monotonic() - since >= self._place.wait:
+                if time.monotonic() - since >= self._address.wait:
                     raise WriteError(
-                        f"output: {self.path} was away for {self._place.wait:g} s ({e}; ?wait= says how long it is waited for)"
+                        f"output: {self.path} was away for {self._address.wait:g} s ({e}; ?wait= says how long it is waited for)"
                     ) from None
                 if not told:
                     told = True
                     warnings.warn(
-                        f"output: {self.path} is away ({e}); it is waited for, {self._place.wait:g} s at most",
+                        f"output: {self.path} is away ({e}); it is waited for, {self._address.wait:g} s at most",
                         RuntimeWarning,
                         stacklevel=2,
                     )

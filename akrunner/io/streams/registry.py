@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from akrunner.errors import AkrunnerError
-from akrunner.io.streams.base import START_SECONDS, Away, Place
+from akrunner.io.streams.base import START_SECONDS, Address, Away
 from akrunner.io.streams.kafka_client import VARIABLE
 
 #: options of a URL that are for value=avro
@@ -38,11 +38,11 @@ _REFUSED = (401, 403)
 _FAILED = 500
 
 
-def check_options(place: Place) -> None:
+def check_options(address: Address) -> None:
     """Check that a URL has options of a registry only if its values are Avro. Raises: AkrunnerError: it has."""
-    odd = next((name for name in OPTIONS if name in place.url.options), None)
-    if odd is not None and place.url.options.get("value") != "avro":
-        raise place.wrong(f"{odd}= is for value=avro: add it, or leave {odd}= out")
+    odd = next((name for name in OPTIONS if name in address.url.options), None)
+    if odd is not None and address.url.options.get("value") != "avro":
+        raise address.wrong(f"{odd}= is for value=avro: add it, or leave {odd}= out")
 
 
 @dataclass(frozen=True)
@@ -76,25 +76,25 @@ class Registry:
     """The registry of one topic's values.
 
     Args:
-        place: the topic's URL.
+        address: the topic's URL.
     Attributes:
         subject: under this name are the versions of the topic's schema.
     Raises:
         AkrunnerError: the address is wrong or missing, or the settings cannot be read.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        settings = place.settings(VARIABLE)
-        url = place.url.options.get("registry") or settings.get(f"{_PREFIX}url", "")
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        settings = address.settings(VARIABLE)
+        url = address.url.options.get("registry") or settings.get(f"{_PREFIX}url", "")
         parts = urllib.parse.urlsplit(url)
         if "@" in parts.netloc:
-            raise place.wrong(
+            raise address.wrong(
                 f"passwords do not go into registry=: write {_PREFIX}basic.auth.user.info=USER:PASSWORD to a file of settings, "
                 f"config=FILE or {VARIABLE}"
             )
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise place.wrong("value=avro needs the schema registry's address: registry=http://host:8081")
+            raise address.wrong("value=avro needs the schema registry's address: registry=http://host:8081")
         self._url = url.rstrip("/")
         self._headers = {"Accept": _TYPE, "Content-Type": _TYPE}
         user = settings.get(f"{_PREFIX}basic.auth.user.info") or settings.get("basic.auth.user.info")
@@ -104,7 +104,7 @@ class Registry:
         elif token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
         self._certificates = settings.get(f"{_PREFIX}ssl.ca.location")
-        self.subject = place.url.options.get("subject") or f"{place.path}-value"
+        self.subject = address.url.options.get("subject") or f"{address.path}-value"
 
     def latest(self) -> Registered | None:
         """Return the newest schema of the subject; None if it has none.
@@ -123,7 +123,7 @@ class Registry:
         try:
             found = self._ask(f"/subjects/{_quoted(self.subject)}/versions/{_quoted(version)}")
         except Away as e:
-            raise self._place.wrong(f"{e}; is it the right address (registry=)?") from None
+            raise self._address.wrong(f"{e}; is it the right address (registry=)?") from None
         except Refused as e:
             if e.status == _NOT_FOUND:
                 return None
@@ -141,7 +141,7 @@ class Registry:
             return self._registered(self._ask(f"/schemas/ids/{number}"), number, f"schema {number}")
         except Refused as e:
             if e.status == _NOT_FOUND:
-                raise self._place.wrong(
+                raise self._address.wrong(
                     f"the registry {self._url} has no schema {number}: is it the topic's (registry=)?"
                 ) from None
             raise self._wrong(e) from None
@@ -152,7 +152,7 @@ class Registry:
         try:
             found = self._ask(path, {"schema": json.dumps(told)})
         except Away as e:
-            raise self._place.wrong(f"{e}; is it the right address (registry=)?") from None
+            raise self._address.wrong(f"{e}; is it the right address (registry=)?") from None
         except Refused as e:
             if e.status == _NOT_FOUND:
                 return
@@ -165,7 +165,7 @@ class Registry:
         try:
             found = self._ask(f"/subjects/{_quoted(self.subject)}/versions", {"schema": json.dumps(told)})
         except Away as e:
-            raise self._place.wrong(f"{e}; is it the right address (registry=)?") from None
+            raise self._address.wrong(f"{e}; is it the right address (registry=)?") from None
         except Refused as e:
             if e.status == _CONFLICT:
                 raise self._incompatible(str(e)) from None
@@ -175,29 +175,29 @@ class Registry:
     def _registered(self, found: Any, number: Any, called: str) -> Registered:
         kind = found.get("schemaType", "AVRO")
         if kind != "AVRO":
-            raise self._place.wrong(f"{called} in the registry is of {kind}; Avro is read and written: take value=raw")
+            raise self._address.wrong(f"{called} in the registry is of {kind}; Avro is read and written: take value=raw")
         if found.get("references"):
-            raise self._place.wrong(
+            raise self._address.wrong(
                 f"{called} in the registry refers to other schemas (references), which akrunner does not put together: take "
                 "value=raw, or register it as one schema"
             )
         try:
             return Registered(int(number), json.loads(found["schema"]), called)
         except (KeyError, TypeError, ValueError):
-            raise self._place.wrong(
+            raise self._address.wrong(
                 f"the registry {self._url} answers no schema for {called}: is it a schema registry?"
             ) from None
 
     def _wrong(self, refused: Refused) -> AkrunnerError:
         if refused.status in _REFUSED:
-            return self._place.wrong(
+            return self._address.wrong(
                 f"the registry {self._url} refuses the login ({refused}); {_PREFIX}basic.auth.user.info=USER:PASSWORD belongs into "
                 f"the file of settings (config=FILE, or {VARIABLE})"
             )
-        return self._place.wrong(f"the registry {self._url} refuses {self.subject!r}: {refused}")
+        return self._address.wrong(f"the registry {self._url} refuses {self.subject!r}: {refused}")
 
     def _incompatible(self, why: str) -> AkrunnerError:
-        return self._place.wrong(
+        return self._address.wrong(
             f"the rows' schema does not fit the versions of {self.subject!r} that readers have ({why[:400]}); write by the newest of "
             "them (schema=latest), or name another subject="
         )

@@ -43,7 +43,7 @@ class Message:
 
 
 class Partition:
-    def __init__(self, topic: str, partition: int, offset: int) -> None:
+    def __init__(self, topic: str, partition: int, offset: int = -1001) -> None:
         self.topic, self.partition, self.offset, self.error = topic, partition, offset, None
 
 
@@ -55,6 +55,7 @@ class Consumer:
         self.coming: list[list[Message]] = []
         self.stored: list[dict[int, int]] = []
         self.fails: Error | None = None
+        self.assigned: dict[int, int] = {}
 
     def list_topics(self, topic: str = "", timeout: float = 0) -> Any:
         cluster = self.settings["bootstrap.servers"].partition(".")[0]
@@ -77,6 +78,9 @@ class Consumer:
 
     def assign(self, partitions: list[Partition]) -> None:
         self.assigned = {one.partition: one.offset for one in partitions}
+
+    def unassign(self) -> None:
+        self.assigned = {}
 
     def committed(self, partitions: list[Partition], seconds: float) -> list[Partition]:
         return [Partition(one.topic, one.partition, 5 if one.partition == 0 else -1001) for one in partitions]
@@ -145,7 +149,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     names = (
         "_AUTHENTICATION _SSL _ALL_BROKERS_DOWN UNKNOWN_TOPIC_OR_PART LEADER_NOT_AVAILABLE _TRANSPORT _TIMED_OUT _WAIT_COORD "
         "COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR ILLEGAL_GENERATION UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS _NO_OFFSET "
-        "_PARTITION_EOF _FENCED INVALID_PRODUCER_EPOCH"
+        "_PARTITION_EOF _FENCED INVALID_PRODUCER_EPOCH _AUTO_OFFSET_RESET _UNKNOWN_PARTITION _UNKNOWN_TOPIC"
     )
     library = types.SimpleNamespace(
         Consumer=keeping(Consumer),

@@ -14,7 +14,7 @@ import pytest
 
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.io.streams.avro_values import AvroColumns, AvroValues, check_avro
-from akrunner.io.streams.base import Away, Place
+from akrunner.io.streams.base import Address, Away
 from tests.servers.registry import Registry
 
 OPTIONS = ("value", "registry", "subject", "schema")
@@ -28,8 +28,8 @@ ID, NOTE = {"name": "id", "type": "long"}, {"name": "note", "type": ["null", "st
 FIRST, SECOND = record(ID), record(NOTE, ID)
 
 
-def place(registry: Registry, more: str = "", kind: Any = SourceError) -> Place:
-    return Place.of(f"kafka://b/t?value=avro&registry={registry.url}{more}", OPTIONS, kind, "source")
+def address(registry: Registry, more: str = "", kind: Any = SourceError) -> Address:
+    return Address.of(f"kafka://b/t?value=avro&registry={registry.url}{more}", OPTIONS, kind, "source")
 
 
 def value(number: int, schema: Any, **row: Any) -> bytes:
@@ -49,7 +49,7 @@ def read(columns: AvroColumns, *values: bytes | None) -> list[dict[str, Any]]:
 
 def test_each_value_is_read_by_its_own_schema_into_the_newest(registry: Registry) -> None:
     first, second = registry.add("t-value", FIRST), registry.add("t-value", SECOND)
-    columns = AvroColumns(place(registry))
+    columns = AvroColumns(address(registry))
     assert columns.schema == pa.schema({"note": pa.string(), "id": pa.int64()})
     values = [
         value(second, SECOND, id=1, note="a"),
@@ -72,7 +72,7 @@ def test_each_value_is_read_by_its_own_schema_into_the_newest(registry: Registry
 def test_an_older_version_leaves_out_what_it_does_not_have(registry: Registry) -> None:
     registry.add("t-value", FIRST)
     second = registry.add("t-value", SECOND)
-    assert read(AvroColumns(place(registry, "&schema=1")), value(second, SECOND, id=1, note="a")) == [{"id": 1}]
+    assert read(AvroColumns(address(registry, "&schema=1")), value(second, SECOND, id=1, note="a")) == [{"id": 1}]
 
 
 def test_types_widen_and_columns_change_their_names(registry: Registry) -> None:
@@ -84,15 +84,15 @@ def test_types_widen_and_columns_change_their_names(registry: Registry) -> None:
     )
     first = registry.add("t-value", narrow)
     registry.add("t-value", wide)
-    assert read(AvroColumns(place(registry)), value(first, narrow, n=7, old="x")) == [{"n": 7.0, "new": "x", "b": b"\0x"}]
+    assert read(AvroColumns(address(registry)), value(first, narrow, n=7, old="x")) == [{"n": 7.0, "new": "x", "b": b"\0x"}]
     registry.add("t-value", record(*wide["fields"][:2], {"name": "b", "type": "bytes", "default": "\u00ff"}))
     with pytest.raises(SourceError, match="no column 'b', whose default .*is bytes"):
-        read(AvroColumns(place(registry)), value(first, narrow, n=7, old="x"))
+        read(AvroColumns(address(registry)), value(first, narrow, n=7, old="x"))
 
 
 def test_input_schema_names_columns_and_types(registry: Registry) -> None:
     number = registry.add("t-value", SECOND)
-    columns = AvroColumns(place(registry))
+    columns = AvroColumns(address(registry))
     schema = pa.schema({"id": pa.int32()})
     assert columns.columns(schema, [value(number, SECOND, id=1, note="a")], where).schema == schema
     with pytest.raises(SourceError, match="message 1: column 'id' cannot become int32"):
@@ -108,7 +108,7 @@ def test_times_and_decimals(registry: Registry) -> None:
     )
     number = registry.add("t-value", told)
     at = datetime(2026, 1, 2, tzinfo=UTC)
-    columns = AvroColumns(place(registry))
+    columns = AvroColumns(address(registry))
     assert columns.schema.field("at").type == pa.timestamp("ms", "UTC")
     assert read(columns, value(number, told, at=at, d=Decimal("1.25"))) == [{"at": at, "d": Decimal("1.25")}]
 
@@ -130,7 +130,7 @@ def test_a_time_in_another_unit_is_no_silent_wrong_number(before: Any, after: An
     registry.add("t-value", record({"name": "at", "type": after}))
     row = [1] if "array" in str(before) else 1
     with pytest.raises(SourceError, match="message 0 cannot be read as Avro: its column 'at' is .*does not convert"):
-        read(AvroColumns(place(registry)), value(number, old, at=row))
+        read(AvroColumns(address(registry)), value(number, old, at=row))
 
 
 @pytest.mark.parametrize(
@@ -148,19 +148,19 @@ def test_bytes_that_are_no_record_are_named_by_their_place(odd: Any, registry: R
     values = [value(number, SECOND, id=at, note="some") for at in range(9)]
     values[5] = odd(values[5])
     with pytest.raises(SourceError, match=f"message 5 cannot be read as Avro of schema {number}"):
-        read(AvroColumns(place(registry)), *values)
+        read(AvroColumns(address(registry)), *values)
 
 
 @pytest.mark.parametrize("odd", [b"", b"\x00\x00", b'{"id": 1}', b"\x01\x00\x00\x00\x01\x02"])
 def test_values_without_a_schema_are_named(odd: bytes, registry: Registry) -> None:
     number = registry.add("t-value", FIRST)
     with pytest.raises(SourceError, match="message 1 is no Avro value of a schema registry"):
-        read(AvroColumns(place(registry)), value(number, FIRST, id=1), odd)
+        read(AvroColumns(address(registry)), value(number, FIRST, id=1), odd)
 
 
 def test_a_schema_that_cannot_be_had(registry: Registry) -> None:
     number = registry.add("t-value", FIRST)
-    columns = AvroColumns(place(registry))
+    columns = AvroColumns(address(registry))
     with pytest.raises(SourceError, match="message 1 cannot be read as Avro: .*has no schema 99"):
         read(columns, value(number, FIRST, id=1), value(99, FIRST, id=1))
     other = registry.add("t-value", record({"name": "other", "type": "string"}))
@@ -187,7 +187,7 @@ def test_a_subject_that_gives_no_columns_is_told_before_anything_is_read(
     if schema is not None:
         registry.add("t-value", schema)
     with pytest.raises(SourceError, match=words):
-        AvroColumns(place(registry, query))
+        AvroColumns(address(registry, query))
 
 
 ROWS = pa.schema({"id": pa.int64(), "p": pa.float64(), "at": pa.timestamp("us", "UTC"), "v": pa.list_(pa.float32())})
@@ -198,25 +198,27 @@ def test_rows_become_values_of_a_schema_that_is_registered(registry: Registry) -
     rows = pa.RecordBatch.from_pylist(
         [{"id": 1, "p": 0.5, "at": at, "v": [1.0, 2.0]}, {"id": 2, "p": None, "at": None, "v": None}], ROWS
     )
-    check_avro(place(registry, kind=SinkError), ROWS)
+    check_avro(address(registry, kind=SinkError), ROWS)
     assert registry.answer("GET", "/subjects", None) == []
-    values = AvroValues(place(registry, kind=SinkError), ROWS)
+    values = AvroValues(address(registry, kind=SinkError), ROWS)
     made = values.of(rows)
     values.close()
     assert {one[:5] for one in made} == {b"\x00\x00\x00\x00\x01"} and values.of(rows.slice(0, 0)) == []
-    columns = AvroColumns(place(registry))
+    columns = AvroColumns(address(registry))
     assert columns.columns(columns.schema, made, where).to_pylist() == rows.to_pylist()
-    assert AvroValues(place(registry, kind=SinkError), ROWS).of(rows) == made, "it is registered once"
+    assert AvroValues(address(registry, kind=SinkError), ROWS).of(rows) == made, "it is registered once"
 
 
 def test_rows_are_written_by_the_newest_schema(registry: Registry) -> None:
     told = record({"name": "id", "type": "int"}, {"name": "more", "type": "string", "default": "d"})
     registry.add("t-value", told)
     schema = pa.schema({"id": pa.int64()})
-    latest = place(registry, "&schema=latest", SinkError)
+    latest = address(registry, "&schema=latest", SinkError)
     check_avro(latest, schema)
     values = AvroValues(latest, schema)
-    assert read(AvroColumns(place(registry)), *values.of(pa.record_batch([pa.array([7])], schema))) == [{"id": 7, "more": "d"}]
+    assert read(AvroColumns(address(registry)), *values.of(pa.record_batch([pa.array([7])], schema))) == [
+        {"id": 7, "more": "d"}
+    ]
     for odd in (None, 1 << 40):
         with pytest.raises(WriteError, match="a row does not fit version 1 of 't-value'"):
             values.of(pa.record_batch([pa.array([7, odd], pa.int64())], schema))
@@ -239,6 +241,6 @@ def test_rows_that_do_not_fit_are_refused_before_anything_starts(
 ) -> None:
     registry.add("t-value", SECOND)
     with pytest.raises(SinkError, match=words):
-        check_avro(place(registry, query, SinkError), pa.schema(schema))
+        check_avro(address(registry, query, SinkError), pa.schema(schema))
     with pytest.raises(SinkError, match=words):
-        AvroValues(place(registry, query, SinkError), pa.schema(schema))
+        AvroValues(address(registry, query, SinkError), pa.schema(schema))

@@ -8,21 +8,21 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ConfigError, SourceError
-from akrunner.io.streams.base import WAIT_SECONDS, Place, client, with_meta
+from akrunner.io.streams.base import WAIT_SECONDS, Address, client, with_meta
 from akrunner.schema import Schema
 
 OPTIONS = ("group", "value", "with", "wait", "idle", "config")
 
 
-def place(url: str) -> Place:
-    return Place.of(url, OPTIONS, SourceError, "source")
+def address(url: str) -> Address:
+    return Address.of(url, OPTIONS, SourceError, "source")
 
 
 def test_a_url_is_taken_apart() -> None:
-    one = place("kafka://a:1,b:2/my%20topic?group=g&wait=7")
+    one = address("kafka://a:1,b:2/my%20topic?group=g&wait=7")
     assert (one.hosts, one.path, one.group(), one.wait) == ("a:1,b:2", "my topic", "g", 7.0)
     assert one.name == "kafka://a:1,b:2/my%20topic", "options are not in its name"
-    assert place("kafka://a/t").wait == WAIT_SECONDS and place("kafka://a/t").seconds("idle", None) is None
+    assert address("kafka://a/t").wait == WAIT_SECONDS and address("kafka://a/t").seconds("idle", None) is None
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ def test_a_url_is_taken_apart() -> None:
 )
 def test_an_option_that_is_wrong_is_refused(query: str, words: str) -> None:
     with pytest.raises(SourceError, match=words):
-        place(f"kafka://a/t?{query}")
+        address(f"kafka://a/t?{query}")
 
 
 def test_values_that_are_wrong_are_refused() -> None:
-    one = place("kafka://a/t?wait=soon&idle=0&value=xml&with=key,speed")
+    one = address("kafka://a/t?wait=soon&idle=0&value=xml&with=key,speed")
     for name in ("wait", "idle"):
         with pytest.raises(SourceError, match=f"{name}=.*give seconds"):
             one.seconds(name, None)
@@ -54,25 +54,25 @@ def test_settings_are_lines_and_errors_show_no_value(tmp_path: Path, monkeypatch
     file = tmp_path / "my.properties"
     file.write_text("# mine\n\nsasl.password = a=b\nsasl.username=me\n")
     told = {"sasl.password": "a=b", "sasl.username": "me"}
-    assert place(f"kafka://a/t?config={file}").settings("AKR_TEST_CONFIG") == told
+    assert address(f"kafka://a/t?config={file}").settings("AKR_TEST_CONFIG") == told
     monkeypatch.setenv("AKR_TEST_CONFIG", str(file))
-    assert place("kafka://a/t").settings("AKR_TEST_CONFIG") == told
+    assert address("kafka://a/t").settings("AKR_TEST_CONFIG") == told
     file.write_text("sasl.username=me\nhunter2\n")
     with pytest.raises(SourceError, match="line 2 is no NAME=VALUE") as caught:
-        place("kafka://a/t").settings("AKR_TEST_CONFIG")
+        address("kafka://a/t").settings("AKR_TEST_CONFIG")
     assert "hunter2" not in str(caught.value)
     monkeypatch.setenv("AKR_TEST_CONFIG", str(tmp_path / "none"))
     with pytest.raises(SourceError, match="config="):
-        place("kafka://a/t").settings("AKR_TEST_CONFIG")
+        address("kafka://a/t").settings("AKR_TEST_CONFIG")
 
 
 def test_columns_beside_the_values_stand_where_the_schema_has_them() -> None:
     schema = Schema.from_arrow(pa.schema({"key": pa.string(), "x": pa.float64()}))
-    values, every = with_meta(schema.arrow, {"key": pa.binary(), "offset": pa.int64()}, place("kafka://a/t"))
+    values, every = with_meta(schema.arrow, {"key": pa.binary(), "offset": pa.int64()}, address("kafka://a/t"))
     assert values == pa.schema({"x": pa.float64()})
     assert every == pa.schema({"key": pa.string(), "x": pa.float64(), "offset": pa.int64()})
     with pytest.raises(SourceError, match="input_schema="):
-        with_meta(None, {}, place("kafka://a/t"))
+        with_meta(None, {}, address("kafka://a/t"))
 
 
 def test_a_missing_library_is_named_with_what_installs_it() -> None:

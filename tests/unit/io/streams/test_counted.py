@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, SourceError
 from akrunner.io.streams.counted import counted
 from akrunner.io.table import TableSource
 
@@ -41,3 +43,34 @@ def test_it_goes_on_behind_so_many_rows() -> None:
     opened.arriving.begin(None)
     assert sum(batch.num_rows for batch in opened.batches()) == 7
     opened.arriving.close()
+
+
+def test_fewer_rows_than_there_were_are_told() -> None:
+    arriving = counted(table(3), "/data/t.csv", lambda: table(3)).arriving
+    assert arriving is not None
+    arriving.begin({"table": "/data/t.csv", "rows": 5})
+    with pytest.raises(SourceError, match="it has 3 rows, and the save was made behind 5.*No row was trained on"):
+        list(arriving.batches())
+    arriving.close()
+
+
+@pytest.mark.parametrize(
+    "then, words",
+    [("i\n0\n", "it has 4 bytes, and had 8: it was cut off"), ("i\n5\n6\n7\n8\n", "its first 8 bytes are not those")],
+    ids=["truncated", "rotated"],
+)
+def test_a_file_that_is_not_what_it_was(tmp_path: Path, then: str, words: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("i\n0\n1\n2\n")
+    arriving = counted(table(3), str(path), lambda: table(3)).arriving
+    assert arriving is not None
+    list(arriving.batches())
+    place = arriving.source.reached()
+    path.write_text("i\n0\n1\n2\n3\n")
+    arriving.begin(place)
+    path.write_text(then)
+    with pytest.raises(SourceError, match=words):
+        arriving.begin(place)
+    path.unlink()
+    assert arriving.source.reached() == {"table": str(path), "rows": 3}
+    arriving.close()

@@ -162,3 +162,55 @@ def test_a_file_that_is_not_what_it_was_is_told(tmp_path: Path) -> None:
         one.connect()
     with pytest.raises(ConfigError, match="saves are of the directory '/x', and the source is the directory"):
         one.begin({**place, "directory": "/x"})
+
+
+def test_a_file_of_the_same_time_and_size_is_another_one(tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", 1, 2, at=1)
+    one = source(tmp_path)
+    one.take(0.0), one.take(0.0)
+    place = one.reached()
+    put(tmp_path, "a.csv", 3, 4, at=1)
+    one.begin(place)
+    with pytest.raises(SourceError, match="middle of a.csv, which was written since"):
+        one.connect()
+    one.begin({name: value for name, value in place.items() if name != "checksum"})
+    one.connect()
+
+
+def test_a_file_that_is_written_again_after_it_was_read_is_told(tmp_path: Path) -> None:
+    put(tmp_path, "app.log.csv", 1)
+    one = source(tmp_path)
+    assert rows(one) == [1]
+    place = json.loads(json.dumps(one.reached()))
+    one.commit(one.position())
+    put(tmp_path, "app.log.csv", 2, 3, at=5)
+    with pytest.warns(RuntimeWarning, match="app.log.csv was written again after it was read"):
+        assert rows(one) == []
+    assert rows(one) == [], "once"
+    with pytest.raises(SourceError, match="app.log.csv was written again after it was read .rotated.*give it another name"):
+        one.begin(place)
+    os.rename(tmp_path / "app.log.csv", tmp_path / "app.1.csv")
+    one.begin(place)
+    one.connect()
+    assert rows(one) == [2, 3]
+
+
+def test_a_memory_that_is_not_that_of_the_save_is_told(tmp_path: Path) -> None:
+    for number in range(3):
+        put(tmp_path, f"{number}.csv", number, at=number)
+    memory = tmp_path / ".akrunner-read-g"
+    one = source(tmp_path)
+    assert rows(one, 3) == [0]
+    first = one.reached()
+    one.commit(one.position())
+    assert rows(one) == [1, 2]
+    last = one.reached()
+    assert (last["remembered"], last["read"]) == (1, ["1.csv", "2.csv"])
+    one.commit(one.position())
+    for again in (last, last):
+        one.begin(again)
+    with pytest.raises(SourceError, match="remembers 2 files more than the save has learned"):
+        one.begin(first)
+    memory.unlink()
+    with pytest.raises(SourceError, match="has 0 of the 1 names that it had: the others would be read again"):
+        one.begin(last)

@@ -194,18 +194,18 @@ def test_messages_wait_while_a_registry_is_away(made: list[Any]) -> None:
 
 
 def assigned(messages: Any, consumer: Consumer, *partitions: int) -> Any:
-    """Give partitions to a consumer. Returns: the offsets at which they begin; None if the group's offsets say that."""
+    """Give partitions to a consumer. Returns: the offsets at which they begin; none if the group's offsets say that."""
     consumer.calls["on_assign"](consumer, [Partition("t", one, -1001) for one in partitions])
-    return getattr(consumer, "assigned", None)
+    return consumer.assigned
 
 
 def test_the_place_of_a_save_is_where_a_partition_begins(made: list[Any]) -> None:
     messages, first = source(made)
-    assert messages.ready and messages.reached() == {"topic": "t", "offsets": {}}
+    assert messages.ready and messages.reached() == {"topic": "t", "offsets": {}, "times": {}}
     first.coming = [[Message(b'{"id": 1}', 1, 7)], []]
     messages.take(0.1)
     place = messages.reached()
-    assert place == {"topic": "t", "offsets": {"1": 8}}
+    assert place == {"topic": "t", "offsets": {"1": 8}, "times": {"1": 5}}
     position = messages.position()
 
     messages.begin(json.loads(json.dumps(place)))
@@ -217,8 +217,8 @@ def test_the_place_of_a_save_is_where_a_partition_begins(made: list[Any]) -> Non
     assert consumer.stored == [], "it is of the attempt before; the save has it"
     consumer.calls["on_revoke"](consumer, [Partition("t", 1, -1)])
     assert messages.reached()["offsets"] == {}
-    del consumer.assigned
-    assert assigned(messages, consumer, 1) is None, "another consumer had it since"
+    consumer.assigned = {}
+    assert assigned(messages, consumer, 1) == {1: 0}, "another consumer had it since, and has stored nothing"
 
 
 def test_a_new_partition_that_begins_at_the_next_message_has_a_place_at_once(made: list[Any]) -> None:
@@ -232,3 +232,45 @@ def test_a_place_in_another_topic_is_refused(made: list[Any]) -> None:
         messages.begin({"topic": "u", "offsets": {}})
     with pytest.raises(ConfigError, match="saves are of the stream 'u', and the source is the topic 't'"):
         messages.begin({"stream": "u", "entry": "1-0"})
+
+
+def test_a_place_behind_which_messages_are_gone_is_refused(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    messages, _ = source(made)
+
+    def begins(low: int, high: int, words: str, offset: int = 8, **more: Any) -> None:
+        messages.begin({"topic": "t", "offsets": {"1": offset}, **more})
+        with monkeypatch.context() as patch:
+            patch.setattr(Consumer, "get_watermark_offsets", lambda self, partition, seconds: (low, high))
+            with pytest.raises(SourceError, match=words) as caught:
+                messages.connect()
+        assert "No row was trained on" in str(caught.value) and "another checkpoint_dir" in str(caught.value)
+        assert not hasattr(made[-1], "calls"), "it has not joined the group"
+
+    begins(12, 40, "partition 1 now begins at offset 12, and the save was made at 8: 4 messages were deleted")
+    begins(0, 7, "partition 1 ends at offset 7, and the save was made at 8: the topic was made anew, or cut off")
+    monkeypatch.setattr(Consumer, "consume", lambda self, most, seconds: [Message(b"{}", 1, 7)])
+    begins(0, 40, "message at offset 7 of partition 1 is not the one that was read before", times={"1": 6})
+    messages.begin({"topic": "t", "offsets": {"1": 8}, "times": {"1": 5}})
+    messages.connect()
+    assert made[-1].settings["auto.offset.reset"] == "error" and made[-1].assigned == {}
+    messages.begin({"topic": "t", "offsets": {"1": 8}, "times": {"1": 6}})
+    monkeypatch.setattr(Consumer, "get_watermark_offsets", lambda self, partition, seconds: (8, 40))
+    messages.connect()
+
+
+def test_a_partition_that_is_gone_and_brokers_that_are_away(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    messages, _ = source(made)
+    messages.begin({"topic": "t", "offsets": {"1": 8}})
+    for name, kind, words in (
+        ("_UNKNOWN_PARTITION", SourceError, "no partition 1: the topic was deleted"),
+        ("_TRANSPORT", Away, "away"),
+    ):
+
+        def refuse(*_: Any, name: str = name) -> Any:
+            raise Failed(Error(getattr(messages.kafka.KafkaError, name)))
+
+        monkeypatch.setattr(Consumer, "get_watermark_offsets", refuse)
+        with pytest.raises(kind, match=words):
+            messages.connect()
+    with pytest.raises(SourceError, match="messages were deleted before they were read"):
+        messages._check_error(Error(messages.kafka.KafkaError._AUTO_OFFSET_RESET))

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from akrunner.errors import SourceError
-from akrunner.io.streams.kafka_client import Client, brokers, kafka_place
+from akrunner.io.streams.kafka_client import Client, brokers, kafka_address
 
 
 def client(url: str) -> Client:
-    return Client(kafka_place(url, ("config",), SourceError, "source"))
+    return Client(kafka_address(url, ("config",), SourceError, "source"))
 
 
 def test_brokers_have_ports() -> None:
-    assert brokers(kafka_place("kafka://a,b:1,[::1]/t", (), SourceError, "source")) == "a:9092,b:1,[::1]:9092"
+    assert brokers(kafka_address("kafka://a,b:1,[::1]/t", (), SourceError, "source")) == "a:9092,b:1,[::1]:9092"
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_brokers_have_ports() -> None:
 )
 def test_a_wrong_url_is_refused(url: str, words: str) -> None:
     with pytest.raises(SourceError, match=words):
-        kafka_place(url, (), SourceError, "source")
+        kafka_address(url, (), SourceError, "source")
 
 
 def test_settings_of_a_registry_are_not_librdkafkas(made: list[Any], tmp_path: Path) -> None:

@@ -179,32 +179,58 @@ def test_a_stream_that_is_not_there_yet_is_said(made: list[Redis], monkeypatch: 
         entries.check()
 
 
-def test_what_a_save_has_learned_is_acknowledged_and_does_not_come(made: list[Redis]) -> None:
+def begun(entries: Any, server: Redis, place: str, *answers: Any) -> None:
+    entries.begin({"stream": "s", "entry": place})
+    server.asked, server.answers = [], list(answers)
+    entries.connect()
+
+
+def test_the_group_begins_behind_the_entry_of_a_save(made: list[Redis]) -> None:
     entries, server = source(made)
     assert entries.reached() == {"stream": "s", "entry": "0"}
-    entries.begin({"stream": "s", "entry": "9-1"})
-    server.answers = [Refused("BUSYGROUP it is there")]
-    entries.connect()
-    server.asked = []
-    server.answers = [
-        [[b"s", [(b"9-0", {b"id": b"1"}), (b"9-1", {b"id": b"2"}), (b"10-0", {b"id": b"3"})]]],
+    given = [[b"s", [(b"9-0", {b"id": b"1"}), (b"10-0", {b"id": b"3"})]]]
+    begun(
+        entries,
+        server,
+        "9-1",
+        {"last-generated-id": b"11-0"},
+        [b"1-0"],
+        Refused("BUSYGROUP it is there"),
         None,
+        given,
+        2,
         [[b"s", []]],
-        {b"s": [[(b"11-0", {b"id": b"4"})]]},
+    )
+    assert server.asked[3:] == [
+        ("XGROUP", "SETID", b"s", b"g", b"9-1"),
+        ("XREADGROUP", "GROUP", b"g", b"akrunner", "COUNT", redis.TAKEN_ROWS, "STREAMS", b"s", b"0"),
+        ("XACK", b"s", b"g", b"9-0", b"10-0"),
+        ("XREADGROUP", "GROUP", b"g", b"akrunner", "COUNT", redis.TAKEN_ROWS, "STREAMS", b"s", b"0"),
     ]
     assert entries.reached() == {"stream": "s", "entry": "9-1"}
-    assert entries.take(0.1).column(0).to_pylist() == [3] and server.asked[-1] == ("XACK", b"s", b"g", b"9-0", b"9-1")
-    assert entries.take(0.1).column(0).to_pylist() == [4]
+    server.answers = [{b"s": [[(b"10-0", {b"id": b"3"}), (b"11-0", {b"id": b"4"})]]}]
+    assert entries.take(0.1).column(0).to_pylist() == [3, 4] and server.asked[-1][-1] == ">"
     assert entries.reached() == {"stream": "s", "entry": "11-0"} and entries.position() == [b"10-0", b"11-0"]
     entries.begin(None)
     assert entries.reached()["entry"] == "0" and entries.position() is None
 
 
-def test_what_a_save_has_learned_is_asked_for_again_if_it_could_not_be_acknowledged(made: list[Redis]) -> None:
+@pytest.mark.parametrize(
+    "answers, words",
+    [
+        ([Refused("no such key")], "there is no stream 's'; the save was made at its entry 9-1"),
+        ([{"last-generated-id": b"9-0"}], "newest entry is 9-0, and the save was made at 9-1: the stream was made anew"),
+        ([{"last-generated-id": b"10-0"}, []], "entry 9-1, at which the save was made, and all before it were deleted"),
+    ],
+)
+def test_a_place_behind_which_entries_are_gone_is_refused(made: list[Redis], answers: list[Any], words: str) -> None:
     entries, server = source(made)
-    entries.begin({"stream": "s", "entry": "2-0"})
-    server.answers = [[[b"s", [(b"1-0", {b"id": b"1"}), (b"3-0", {b"id": b"3"})]]], ConnectionLost("gone")]
-    with pytest.raises(Away):
-        entries.take(0.1)
-    server.answers = [[[b"s", [(b"1-0", {b"id": b"1"}), (b"3-0", {b"id": b"3"})]]], None]
-    assert entries.take(0.1).column(0).to_pylist() == [3]
+    with pytest.raises(SourceError, match=words) as caught:
+        begun(entries, server, "9-1", *answers)
+    assert "No row was trained on" in str(caught.value) and server.answers == []
+
+
+def test_a_stream_whose_entries_were_all_learned_may_be_trimmed(made: list[Redis]) -> None:
+    entries, server = source(made)
+    begun(entries, server, "9-1", {"last-generated-id": b"9-1"})
+    assert server.asked[1][:2] == ("XGROUP", "CREATE") and server.asked[1][4] == b"9-1"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from akrunner.errors import SourceError
-from akrunner.io.streams.base import Away, Place
+from akrunner.io.streams.base import Address, Away
 from akrunner.io.streams.registry import Registered, Registry, check_options
 from tests.servers.registry import Registry as Server
 
@@ -16,12 +16,12 @@ MORE = {**LONG, "fields": [*LONG["fields"], {"name": "s", "type": "string"}]}
 OPTIONS = ("value", "registry", "subject", "schema", "config")
 
 
-def place(query: str) -> Place:
-    return Place.of(f"kafka://b/my.topic?value=avro&{query}", OPTIONS, SourceError, "source")
+def address(query: str) -> Address:
+    return Address.of(f"kafka://b/my.topic?value=avro&{query}", OPTIONS, SourceError, "source")
 
 
 def of(server: Server, more: str = "") -> Registry:
-    return Registry(place(f"registry={server.url}/{more}"))
+    return Registry(address(f"registry={server.url}/{more}"))
 
 
 def test_versions_and_numbers(registry: Server) -> None:
@@ -61,7 +61,7 @@ def test_a_login_is_in_the_file_of_settings_and_never_shown(registry: Server, tm
     file = tmp_path / "c"
     for name in ("schema.registry.basic.auth.user.info", "basic.auth.user.info"):
         file.write_text(f"schema.registry.url={registry.url}\n{name}=me:pass-w0rd\n")
-        assert Registry(place(f"config={file}")).latest() is not None
+        assert Registry(address(f"config={file}")).latest() is not None
     file.write_text("schema.registry.basic.auth.user.info=me:an0ther\n")
     with pytest.raises(SourceError) as told:
         of(registry, f"&config={file}").latest()
@@ -79,7 +79,7 @@ def test_a_login_is_in_the_file_of_settings_and_never_shown(registry: Server, tm
 def test_a_wrong_address_is_told(query: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KAFKA_CONFIG", raising=False)
     with pytest.raises(SourceError, match=words) as told:
-        Registry(place(query))
+        Registry(address(query))
     assert "pass-w0rd" not in str(told.value)
 
 
@@ -109,6 +109,6 @@ def test_schemas_of_other_kinds_are_refused(more: dict[str, object], words: str,
 
 
 def test_options_of_a_registry_are_for_avro() -> None:
-    check_options(place("subject=s"))
+    check_options(address("subject=s"))
     with pytest.raises(SourceError, match="subject= is for value=avro"):
-        check_options(Place.of("kafka://b/t?subject=s", OPTIONS, SourceError, "source"))
+        check_options(Address.of("kafka://b/t?subject=s", OPTIONS, SourceError, "source"))
