@@ -383,15 +383,15 @@ def checksum(path: str, size: int) -> int:
 
 
 def gone(name: str, what: str) -> SourceError:
-    """Return the error about a place of a save behind which the rows cannot be had any more.
+    """Return the error about a save behind which the stream cannot go on, as its rows would be lost, or come twice.
 
     Args:
         name: the stream's name.
-        what: what has become of them.
+        what: what has become of the place, and what to do about it.
     """
     return SourceError(
-        f"source: {name}: the rows behind the newest save in checkpoint_dir are not all there: {what}. No row was trained on; a model "
-        "that may miss rows begins in another checkpoint_dir"
+        f"source: {name}: the job cannot go on behind the newest save in checkpoint_dir: {what}. No row was trained on. If it cannot be "
+        "mended, the model begins in another checkpoint_dir"
     )
 
 
