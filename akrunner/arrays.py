@@ -120,6 +120,28 @@ def decoded(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
+def nested(tensors: pa.Array) -> pa.Array:
+    """Return tensors of one shape as lists of lists, in the order of their dimensions' names.
+
+    Args:
+        tensors: a column of `pa.fixed_shape_tensor`; a permutation of the dimensions is applied.
+    Returns: [rows] lists of shape [dimension 0] of lists of shape [dimension 1] and so on; a null tensor is a null.
+    """
+    kind, storage, rows = tensors.type, tensors.storage, len(tensors)
+    shape, size = list(kind.shape), kind.storage_type.list_size
+    # not `flatten`, which leaves out the values of nulls
+    values = storage.values.slice(storage.offset * size, rows * size)
+    if kind.permutation is not None:
+        order = (
+            np.arange(rows * size, dtype=np.int64).reshape(rows, *shape).transpose(0, *(one + 1 for one in kind.permutation))
+        )
+        values = values.take(pa.Array.from_buffers(pa.int64(), order.size, [None, pa.py_buffer(order.tobytes())]))
+        shape = [shape[one] for one in kind.permutation]
+    for length in reversed(shape[1:]):
+        values = pa.FixedSizeListArray.from_arrays(values, length)
+    return pa.FixedSizeListArray.from_arrays(values, shape[0], mask=storage.is_null())
+
+
 def shown_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch with dictionaries that have no nulls among their values: each such null becomes a null index.
 

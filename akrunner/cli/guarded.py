@@ -142,12 +142,16 @@ def _failed(error: BaseException, as_json: bool) -> int:
 def _left(error: BaseException) -> str:
     """Return half a sentence that says what a signal leaves behind.
 
-    It says that every task of a job was stopped, and that no table was changed, or which tables are changed already.
+    It says that every task of a job was stopped, and that no table was changed, or which tables are changed already; or what became of an output that was
+    just being committed.
     """
     store = sys.modules.get("akrunner.tables.store")
     names = list(dict.fromkeys(store.CHANGED)) if store is not None else []
+    notes = [note for one in _chain(error) for note in getattr(one, "__notes__", ())]
     tasks = "akrunner.engines.supervisor" in sys.modules and not _raised_in(error, "akrunner.tables.statements")
     told = "; every task was stopped" if tasks else ""
+    if notes:
+        return f"{told}. {' '.join(notes)}"
     if names:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         return f"{told}. Changed already, and it stays so: {', '.join(names[:5])}{more}"

@@ -214,7 +214,10 @@ def _committed(job: akrunner.StreamJob, output: Output, screen: show.Screen) -> 
 
     try:
         run_into(sink, written)
-    except BaseException:
+    except BaseException as e:
+        # a signal that came while the output was committed has a note that says what became of it
+        if not isinstance(e, Exception) and hasattr(e, "__notes__"):
+            raise
         screen.note(
             f"{output.path} was not written: it comes when the stream has ended well, and {rows:,} rows were thrown away "
             "(--output-live writes them as they come)"

@@ -29,7 +29,6 @@ from akrunner.engines.base import (
 )
 from akrunner.engines.inputs.wording import verdict
 from akrunner.engines.jobrun import JobRun
-from akrunner.engines.patience import Patience
 from akrunner.engines.supervisor import AttemptFailed, Supervisor
 from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
@@ -37,6 +36,7 @@ from akrunner.errors import AkrunnerError, JobError, WriteError
 from akrunner.foreign import underway
 from akrunner.io.streams.saved import newest_of
 from akrunner.launch.guard import Guard
+from akrunner.patience import Patience
 from akrunner.spec import JobSpec
 
 

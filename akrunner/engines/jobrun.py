@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass, field
 
 from akrunner.engines.base import Observer, RowSink, RowSource, bad_rows_of
-from akrunner.engines.patience import Patience
 from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
 from akrunner.launch.guard import Guard
+from akrunner.patience import Patience
 from akrunner.spec import JobSpec
 
 

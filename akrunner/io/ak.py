@@ -26,6 +26,7 @@ from akrunner.checks import check_url
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import ak_rows
+from akrunner.io.commits import last_step
 from akrunner.io.destinations import file_destination, folder_destination
 from akrunner.io.partitioner import rechunk
 from akrunner.io.partitions import values_of
@@ -296,7 +297,7 @@ class AkSink:
         """Finish the output and put it in place, because all rows are written."""
         for writer in self._writers.values():
             writer.close()
-        self._destination.commit()
+        last_step("the .ak output", self._destination.commit)
         self._over = True
 
     def abort(self) -> None:

@@ -1,11 +1,28 @@
-"""Outputs count when they are committed, and leave no trace when they are aborted: the block that does one or the other."""
+"""Outputs count when they are committed, and leave no trace when they are aborted: the block that does one or the other, and
+the step that decides.
+
+::
+
+    send, write, ...      Ctrl-C ends it; nothing was written
+    last_step(...)        Ctrl-C waits for it, and then says whether the output is there
+    release(...)          what fails now is a warning: the output is there
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from akrunner.foreign import in_words
+from akrunner.patience import Patience
+
+#: how many seconds Ctrl-C waits for a step that another program takes, and how often to look
+_STEP_SECONDS, _TICK = 30.0, 0.05
 
 
 class Uncommitted(Protocol):
@@ -20,7 +37,12 @@ class Uncommitted(Protocol):
         ...
 
 
+class _Closes(Protocol):
+    def close(self) -> Any: ...
+
+
 Output = TypeVar("Output", bound=Uncommitted)
+Closable = TypeVar("Closable", bound=_Closes)
 
 
 @contextlib.contextmanager
@@ -42,5 +64,97 @@ def uncommitted(output: Output) -> Iterator[Output]:
     """Abort an output at the end of the block, which leaves it as it is if the block has committed it."""
     try:
         yield output
-    finally:
+    except BaseException:
         output.abort()
+        raise
+    release(output.abort, "output")
+
+
+def last_step(shown: str, step: Callable[[], object], elsewhere: bool = False) -> None:
+    """Take the step with which an output comes to be. A signal that comes meanwhile (Ctrl-C) is raised when the step has ended,
+    with a note that says what became of the output; the third signal, or one that has waited for long, ends the wait.
+
+    Args:
+        shown: the output's name.
+        step: takes the step, and raises if the output is not there.
+        elsewhere: whether another program takes it, which may never answer: then `step` runs in a thread of its own.
+    Raises:
+        Exception: whatever `step` raises, also if a signal came.
+    """
+    told = (
+        f"output: it is not known whether {shown} was written, as its commit had not ended; look at it before you run the job "
+        "again"
+    )
+    try:
+        with Patience() as patience:
+            _taken(step, patience) if elsewhere else step()
+            told = f"output: {shown} was written: its commit ended before the signal took effect"
+    except Exception:
+        raise
+    except BaseException as e:
+        e.add_note(told)
+        raise
+
+
+def still_runs(error: BaseException) -> bool:
+    """Whether an exception has ended the wait for a last step that has not ended: its connection must be let alone then."""
+    return bool(getattr(error, "step_runs", False))
+
+
+@contextlib.contextmanager
+def closing(thing: Closable) -> Iterator[Closable]:
+    """Close something at the end of the block, as `contextlib.closing` does, unless a last step still runs with it."""
+    try:
+        yield thing
+    except BaseException as e:
+        if not still_runs(e):
+            thing.close()
+        raise
+    thing.close()
+
+
+def _taken(step: Callable[[], object], patience: Patience) -> None:
+    """Take a step in a thread of its own, and wait for its end; after a signal not for long."""
+    failed: list[BaseException] = []
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            step()
+        except BaseException as e:
+            failed.append(e)
+        finally:
+            done.set()
+
+    threading.Thread(target=run, name="akrunner-commit", daemon=True).start()
+    until: float | None = None
+    try:
+        # the third signal is raised in here
+        while not done.wait(_TICK):
+            if patience.waits and until is None:
+                until = time.monotonic() + _STEP_SECONDS
+            if until is not None and time.monotonic() >= until:
+                with patience.heard():
+                    until = None
+    except BaseException as e:
+        vars(e)["step_runs"] = not done.is_set()
+        raise
+    if failed:
+        raise failed[0]
+
+
+def release(close: Callable[[], object], shown: str) -> None:
+    """Let go of what an output holds that is committed, which is no less there if this fails.
+
+    Args:
+        close: closes it; what it raises becomes a RuntimeWarning.
+        shown: what is let go of, in the warning.
+    """
+    try:
+        close()
+    except Exception as e:
+        warnings.warn(
+            f"{shown}: everything was written, and then its end failed ({in_words(e)}); nothing is lost",
+            RuntimeWarning,
+            stacklevel=2,
+        )

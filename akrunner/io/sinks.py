@@ -16,6 +16,7 @@ import pyarrow as pa
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, partitions
+from akrunner.io.commits import last_step
 from akrunner.io.compression import Codec, codec_named
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.csv_text import TAB_ENDINGS
@@ -145,7 +146,8 @@ class _Committed(ABC):
             return
         with _told(self.path, self._destination.at):
             self._finish()
-            self._place()
+            # a directory's files are moved one by one on some file systems
+            last_step(redacted(self.path), self._place)
         self._over = True
 
     def _place(self) -> None:

@@ -10,7 +10,7 @@ from typing import IO, Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from akrunner.arrays import decoded, integers_of, truths_of
+from akrunner.arrays import decoded, integers_of, nested, truths_of
 from akrunner.column_types import UNITS
 from akrunner.errors import WriteError
 from akrunner.schema import is_list
@@ -21,6 +21,9 @@ ExampleWriter = Callable[[IO[bytes], pa.RecordBatch], None]
 _FIRST, _LAST = -62135596800, 253402300799
 #: the database in memory with which rows become JSON; it is there as long as a connection to it is open
 _LINES_DATABASE = ":memory:akrunner-json-lines"
+
+#: names of Arrow's extensions that DuckDB writes as what they mean
+_MEANT = ("arrow.bool8", "arrow.json", "arrow.uuid")
 
 
 class Writer(Protocol):
@@ -92,6 +95,37 @@ class Finite(_Checking):
                     f"output: column {field.name!r} has {there[int(finite.argmin())].as_py()}, and JSON has no such number: write a null for it (None, "
                     "or numpy.ma.masked_invalid(x), which makes nulls of all), or write to Parquet, Arrow or CSV"
                 )
+
+
+class Plain:
+    """Passes batches on to a writer of JSON without types of extensions, of which neither the checks nor DuckDB know what is in
+    them: tensors as lists of lists, others as what they are stored as. DuckDB writes what `_MEANT` lists itself."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if any(plain_type(field.type) != field.type for field in batch.schema):
+            batch = pa.RecordBatch.from_arrays([_plain(one) for one in batch.columns], names=batch.schema.names)
+        self._writer.write(batch)
+
+    def flush(self) -> None:
+        """Write the rows that are held; as `Gathered.flush`."""
+        flush(self._writer)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type whose values stand for those of a column in JSON: that in which an extension's type is stored."""
+    return kind if not isinstance(kind, pa.BaseExtensionType) or kind.extension_name in _MEANT else kind.storage_type
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    if plain_type(column.type) == column.type:
+        return column
+    return nested(column) if isinstance(column.type, pa.FixedShapeTensorType) else column.storage
 
 
 def _floats(values: pa.Array) -> Iterator[pa.Array]:

@@ -736,3 +736,22 @@ def test_sqlite_while_a_thread_of_the_program_writes_to_the_same_file(
     assert kept.execute("SELECT COUNT(*) FROM u").fetchall() == [(len(written),)]
     assert kept.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     kept.close()
+
+
+def test_ctrl_c_at_the_commit_of_a_server_is_told_truly() -> None:
+    from akrunner.io.systems import system_of
+
+    kept = _FlightSql()
+    try:
+        kept.make("t", [1])
+        sink = system_of(kept.database).output(kept.database.format("t"), pa.schema([("id", pa.int64())]), True)
+        sink.write_rows(pa.record_batch({"id": pa.array([2, 3], pa.int64())}))
+        kept._server.before_commit = lambda: os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt) as told:
+            sink.commit()
+        sink.abort()
+        assert "was written: its commit ended" in told.value.__notes__[0]
+        assert sorted(kept.sql("SELECT id FROM t")) == [(2,), (3,)]
+        assert kept.sql("SELECT table_name FROM information_schema.tables") == [("t",)]
+    finally:
+        kept.close()

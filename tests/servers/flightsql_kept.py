@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import duckdb
@@ -31,12 +31,14 @@ class KeptServer(flight.FlightServerBase):
         transactions: whether it has transactions.
     Attributes:
         url: its URL, without ?table=.
+        before_commit: is called before the next transaction is committed.
     """
 
     def __init__(self, transactions: bool = True) -> None:
         super().__init__("grpc://127.0.0.1:0")
         self.url = f"flightsql://127.0.0.1:{self.port}?tls=off"
         self._transacts = transactions
+        self.before_commit: Callable[[], object] = lambda: None
         self._database = duckdb.connect()
         self._open: dict[bytes, Any] = {}
         self._prepared: dict[bytes, tuple[str, bytes]] = {}
@@ -93,6 +95,10 @@ class KeptServer(flight.FlightServerBase):
             yield "ActionBeginTransactionResult", _message((1, key))
         elif action == "EndTransaction":
             cursor = self._open.pop(given[1][0])
+            if given[2][0] == _COMMIT:
+                # once: a transaction that is empty is ended so, too
+                call, self.before_commit = self.before_commit, lambda: None
+                call()
             with _told():
                 cursor.commit() if given[2][0] == _COMMIT else cursor.rollback()
             cursor.close()

@@ -17,7 +17,7 @@ from akrunner.io.json_arrays import ArrayParser, ArrayPieces, begins_array
 from akrunner.io.shared import DISKS, Place
 from akrunner.io.text import Pieces
 from akrunner.io.tolerant import tolerant
-from akrunner.io.writers import Dated, Finite, Gathered, JsonLines, Writer
+from akrunner.io.writers import Dated, Finite, Gathered, JsonLines, Plain, Writer, plain_type
 from akrunner.schema import is_list
 
 #: how many rows, or bytes of them, become lines at once
@@ -47,13 +47,14 @@ class Jsonl(Lines):
         return None if array else super().blocks(path, schema, first, place)
 
     def holds(self, data_type: pa.DataType) -> bool:
+        data_type = plain_type(data_type)
         return not is_blob(data_type.value_type if is_list(data_type) else data_type)
 
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
-        return Dated(Finite(Gathered(JsonLines(stream), *_AT_ONCE)), self.name)
+        return Plain(Dated(Finite(Gathered(JsonLines(stream), *_AT_ONCE)), self.name))
 
     def lines(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
-        return Finite(JsonLines(stream))
+        return Plain(Finite(JsonLines(stream)))
 
 
 class JsonArray(Jsonl):
@@ -65,7 +66,7 @@ class JsonArray(Jsonl):
     read_as = "jsonl"
 
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
-        return Dated(Finite(Gathered(JsonLines(stream, array=True), *_AT_ONCE)), self.name)
+        return Plain(Dated(Finite(Gathered(JsonLines(stream, array=True), *_AT_ONCE)), self.name))
 
 
 class _Files:

@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from akrunner import errors, leftovers
 from akrunner.errors import AkrunnerError, SourceError
+from akrunner.io.commits import last_step
 from akrunner.io.sql import heard
 from akrunner.io.systems.base import TableSink, Transaction, Url
 from akrunner.io.table import TableSource
@@ -93,7 +94,9 @@ class Apart:
         with self._server({**asked, "do": "check"}, schema.empty_table()) as server:
             server.hear()
         return TableSink(
-            Url.parse(url).shown, schema, lambda: _Writing(self._server({**asked, "do": "write"}, schema.empty_table()))
+            Url.parse(url).shown,
+            schema,
+            lambda: _Writing(self._server({**asked, "do": "write"}, schema.empty_table()), Url.parse(url).shown),
         )
 
     def _server(self, asked: dict[str, Any], rows: pa.Table | None = None) -> _Server:
@@ -109,8 +112,8 @@ class Apart:
 class _Writing(Transaction):
     """A transaction in the other process."""
 
-    def __init__(self, server: _Server) -> None:
-        self._server = server
+    def __init__(self, server: _Server, shown: str) -> None:
+        self._server, self._shown = server, shown
         try:
             server.hear()
         except BaseException:
@@ -122,6 +125,9 @@ class _Writing(Transaction):
         self._server.hear()
 
     def commit(self) -> None:
+        last_step(self._shown, self._ask, elsewhere=True)
+
+    def _ask(self) -> None:
         self._server.say({"do": "commit"})
         self._server.hear()
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from akrunner.errors import AkrunnerError, ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
+from akrunner.io.commits import release, still_runs
 from akrunner.io.sinks import behind_tables
 from akrunner.io.table import BATCH_ROWS, TableSource
 from akrunner.schema import is_list
@@ -279,9 +280,14 @@ class TableSink:
             return
         with self._told():
             transaction = self._send()
-            transaction.commit()
+            try:
+                transaction.commit()
+            except BaseException as e:
+                # nothing is rolled back, or closed, while it may still be committed
+                self._over = still_runs(e)
+                raise
             self._over = True
-            transaction.close()
+        release(transaction.close, f"output: {self.path}")
 
     def commit_with(self, store: object, commit: Callable[[Sequence[Any]], None]) -> None:
         """Commit together with the job's output tables, as `akrunner.engines.base.JoiningSink.commit_with` says."""

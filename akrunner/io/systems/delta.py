@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from akrunner.errors import SinkError, SourceError
 from akrunner.foreign import ours
+from akrunner.io.commits import last_step
 from akrunner.io.systems import lakes
 from akrunner.io.systems.base import TableSink, Url, quoted
 from akrunner.io.systems.database_file import path_of
@@ -135,14 +136,6 @@ def _place(place: Url) -> str:
     return re.sub(r"^gcs://", "gs://", base)
 
 
-def _options(uri: str) -> dict[str, str]:
-    """Return what deltalake must be told beside the variables that it reads itself."""
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    if not uri.startswith(("s3://", "s3a://")) or not endpoint:
-        return {}
-    return {"AWS_ENDPOINT_URL": endpoint, **({"AWS_ALLOW_HTTP": "true"} if endpoint.startswith("http://") else {})}
-
-
 def _table(uri: str, version: int | None = None) -> Any | None:
     """Return the DeltaTable at a path or URL; None if there is none."""
     from deltalake import DeltaTable
@@ -151,7 +144,7 @@ def _table(uri: str, version: int | None = None) -> Any | None:
     try:
         if "://" not in uri and not os.path.isdir(os.path.join(uri, "_delta_log")):
             return None
-        return DeltaTable(uri, version=version, storage_options=_options(uri) or None)
+        return DeltaTable(uri, version=version, storage_options=lakes.endpoint_options(uri) or None)
     except TableNotFoundError as e:
         if "scheme" in str(e):
             raise
@@ -219,6 +212,10 @@ class _Writing(lakes.Waiting):
     """Writes rows as one new version of a Delta table."""
 
     def commit(self) -> None:
+        # deltalake writes the files, and commits them, in one call
+        last_step(self._shown, self._written, elsewhere=True)
+
+    def _written(self) -> None:
         from deltalake import CommitProperties, write_deltalake
         from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -226,7 +223,9 @@ class _Writing(lakes.Waiting):
         try:
             if target.table is None:
                 uri = _place(target.place)
-                write_deltalake(uri, rows, mode="error", partition_by=target.by or None, storage_options=_options(uri) or None)
+                write_deltalake(
+                    uri, rows, mode="error", partition_by=target.by or None, storage_options=lakes.endpoint_options(uri) or None
+                )
             elif not target.overwrite:
                 if self._kept.rows:
                     write_deltalake(target.table, rows, mode="append")

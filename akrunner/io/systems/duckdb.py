@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
+from akrunner.io.commits import last_step
 from akrunner.io.sql import check_query, duckdb_reader, heard
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted
 from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
@@ -282,18 +283,23 @@ class _Writing(Transaction):
 
     def commit(self) -> None:
         self.ready()
+        last_step(self._place.shown, self._last, elsewhere=True)
+
+    def _last(self) -> None:
         self._connection.commit()
         if self._target.new:
             # `close` would leave in the log, without a word, what it cannot write to the file, and the file alone is kept
             self._connection.execute("CHECKPOINT")
-        self._connection.close()
-        self._target.commit()
+            self._connection.close()
+            self._target.commit()
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._kept.drop()
-        self._target.drop()
+        try:
+            if self._connection is not None:
+                self._connection.close()
+        finally:
+            self._kept.drop()
+            self._target.drop()
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from akrunner.errors import ConfigError, SinkError
+from akrunner.io.commits import closing, last_step, still_runs
 from akrunner.io.paths import local_path
 from akrunner.io.systems.adbc import asked, driver
 from akrunner.io.systems.base import Url, quoted
@@ -72,7 +73,7 @@ class _FlightSql(Server):
         with self._sent(target, rows) as made, self._transaction(target.place) as (cursor, transaction):
             self._bring(cursor, target, made)
             try:
-                transaction.commit()
+                last_step(target.place.shown, transaction.commit, elsewhere=True)
             except Exception as e:
                 raise unknown(target.place.shown, e) from None
 
@@ -102,14 +103,16 @@ class _FlightSql(Server):
         *where, _ = (target.place.table or "").split(".")
         places, name = dict(zip(("db_schema_name", "catalog_name"), reversed(where))), f"akrunner_{uuid.uuid4().hex}"
         with (
-            contextlib.closing(self.connected(target.place)) as connection,
-            contextlib.closing(connection.cursor()) as cursor,
+            closing(self.connected(target.place)) as connection,
+            closing(connection.cursor()) as cursor,
         ):
+            dropped = True
             try:
                 reader = _begun(target.columns, rows)
                 asked(cursor, lambda: cursor.adbc_ingest(name, reader, mode="create", **places))
                 yield ".".join([*where, name])
-            except Exception as e:
+            except BaseException as e:
+                dropped = not still_runs(e)
                 if type(e).__name__ != "NotSupportedError":
                     raise
                 raise SinkError(
@@ -117,8 +120,10 @@ class _FlightSql(Server):
                     "write Parquet, and load that"
                 ) from None
             finally:
-                with contextlib.suppress(Exception):
-                    cursor.executescript(f"DROP TABLE IF EXISTS {self.named('.'.join([*where, name]))}")
+                # a cursor that has sent rows runs no statement any more
+                with contextlib.suppress(Exception), closing(connection.cursor()) as another:
+                    if dropped:
+                        another.executescript(f"DROP TABLE IF EXISTS {self.named('.'.join([*where, name]))}")
 
     @contextlib.contextmanager
     def _transaction(self, place: Url) -> Iterator[tuple[Any, Any]]:
@@ -127,7 +132,7 @@ class _FlightSql(Server):
         Raises:
             SinkError: the server has no transactions.
         """
-        with contextlib.closing(self.connected(place)) as connection:
+        with closing(self.connected(place)) as connection:
             transaction = connection.adbc_connection
             try:
                 transaction.set_autocommit(False)
@@ -139,13 +144,21 @@ class _FlightSql(Server):
                     "rows there; write Parquet, and load that"
                 ) from None
             try:
-                with contextlib.closing(connection.cursor()) as cursor:
+                with closing(connection.cursor()) as cursor:
                     yield cursor, transaction
-            finally:
-                with contextlib.suppress(Exception):
-                    transaction.rollback()
-                    # behind its end ADBC has begun another transaction, which would stay on the server
-                    transaction.set_autocommit(True)
+            except BaseException as e:
+                if not still_runs(e):
+                    _end(transaction)
+                raise
+            _end(transaction)
+
+
+def _end(transaction: Any) -> None:
+    """Roll back what was not committed."""
+    with contextlib.suppress(Exception):
+        transaction.rollback()
+        # behind its end ADBC has begun another transaction, which would stay on the server
+        transaction.set_autocommit(True)
 
 
 def _begun(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:

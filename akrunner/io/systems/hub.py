@@ -8,16 +8,16 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.errors import SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.io import datasets
+from akrunner.io.commits import last_step
 from akrunner.io.local_destinations import LocalFolder
 from akrunner.io.systems import lakes
 from akrunner.io.systems.base import TableSink, Transaction, Url
@@ -66,13 +66,7 @@ SYSTEM = _Hub()
 
 
 def _library() -> Any:
-    try:
-        return importlib.import_module("datasets")
-    except ImportError as e:
-        raise ConfigError(
-            "datasets of Hugging Face's library are written by datasets, which is missing "
-            f"({e}): pip install 'akrunner[datasets]'"
-        ) from None
+    return lakes.library("datasets", "datasets", "datasets of Hugging Face's library")
 
 
 def _state(path: str) -> bytes | None:
@@ -127,7 +121,7 @@ class _Writing(Transaction):
         # the library may have written for long
         if _state(self._path) != self._there:
             raise lakes.conflict(self._place.shown, ValueError("its state.json is another one now"))
-        self._folder.commit()
+        last_step(self._place.shown, self._folder.commit)
 
     def close(self) -> None:
         self._kept.drop()

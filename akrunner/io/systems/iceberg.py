@@ -23,6 +23,7 @@ import pyarrow as pa
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io import lakehouse
+from akrunner.io.commits import last_step
 from akrunner.io.systems import lakes
 from akrunner.io.systems.base import TableSink, Url, slices
 from akrunner.io.table import TableSource
@@ -308,7 +309,7 @@ class _Writing(lakes.Waiting):
         # of any other error it is not known whether the catalog has the snapshot, and then its files must stay
         try:
             with _quietly():
-                transaction.commit_transaction()
+                last_step(self._shown, transaction.commit_transaction, elsewhere=True)
         except (CommitFailedException, TableAlreadyExistsError, _refused()) as e:
             _remove(transaction._table.io, written)
             raise (lakes.conflict(self._shown, e) if self._target.table is not None else came_meanwhile(self._shown)) from None

@@ -31,34 +31,52 @@ OUT = ("partition", "partition_by")
 
 
 #: the oldest versions that leave out every deleted row that they do not refuse, and notice other writers
-_OLDEST = {"deltalake": "1.6", "pyiceberg": "0.12"}
+_OLDEST = {"deltalake": "1.6", "pyiceberg": "0.12", "lance": "0.35"}
+#: a library's name -> what pip calls it
+_PACKAGES = {"lance": "pylance"}
 
 
-def library(name: str, extra: str, what: str) -> None:
-    """Check that a library is installed, and not too old.
+def library(name: str, extra: str, what: str) -> Any:
+    """Return a library that is installed, and not too old.
 
     Args:
         name: its name.
         extra: the extra of akrunner that installs the library.
         what: the tables that it reads and writes.
     Raises:
-        ConfigError: it is not.
+        ConfigError: it is missing, or too old.
     """
+    called = _PACKAGES.get(name, name)
     try:
-        version = str(importlib.import_module(name).__version__)
+        found = importlib.import_module(name)
     except ImportError as e:
         raise ConfigError(
-            f"{what} are read and written by {name}, which is missing ({e}): pip install 'akrunner[{extra}]'"
+            f"{what} are read and written by {called}, which is missing ({e}): pip install 'akrunner[{extra}]'"
         ) from None
-    if _numbers(version) < _numbers(_OLDEST[name]):
+    version = str(found.__version__)
+    if name in _OLDEST and _numbers(version) < _numbers(_OLDEST[name]):
         raise ConfigError(
-            f"{what} are read and written by {name} {_OLDEST[name]} or later, and here is {version}, which may read deleted rows or "
+            f"{what} are read and written by {called} {_OLDEST[name]} or later, and here is {version}, which may read deleted rows or "
             f"overrule other writers: pip install --upgrade 'akrunner[{extra}]'"
         )
+    return found
 
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(one) for one in re.findall(r"\d+", version)[:2])
+
+
+def endpoint_options(uri: str) -> dict[str, str]:
+    """Return what a library in Rust must be told of an S3 server, beside the variables that it reads itself: where the server is,
+    and that it speaks plain HTTP.
+
+    Args:
+        uri: the URL of a table; {} for one that is not in S3.
+    """
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    if not uri.startswith(("s3://", "s3a://")) or not endpoint:
+        return {}
+    return {"AWS_ENDPOINT_URL": endpoint, **({"AWS_ALLOW_HTTP": "true"} if endpoint.startswith("http://") else {})}
 
 
 def partition_of(place: Url) -> dict[str, str | None]:

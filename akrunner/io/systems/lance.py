@@ -10,16 +10,17 @@ Rows are written as one new version, when the job has succeeded.
 
 from __future__ import annotations
 
-import importlib
+import contextlib
 import os
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.errors import SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.io import datasets
+from akrunner.io.commits import last_step
 from akrunner.io.systems import lakes
 from akrunner.io.systems.base import TableSink, Transaction, Url
 from akrunner.io.systems.database_file import path_of
@@ -62,15 +63,12 @@ class _Lance:
 
 
 SYSTEM = _Lance()
+#: other names of schemes -> the only one that Lance knows
+_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 
 
 def _library() -> Any:
-    try:
-        return importlib.import_module("lance")
-    except ImportError as e:
-        raise ConfigError(
-            f"Lance datasets are read and written by pylance, which is missing ({e}): pip install 'akrunner[lance]'"
-        ) from None
+    return lakes.library("lance", "lance", "Lance datasets")
 
 
 def _place(place: Url) -> str:
@@ -80,7 +78,7 @@ def _place(place: Url) -> str:
         return path_of(place, "lance")
     scheme = scheme.lower().removeprefix("lance+") if mark else ""
     if mark and scheme != "file":
-        return f"{scheme}://{rest}"
+        return f"{_SCHEMES.get(scheme, scheme)}://{rest}"
     return os.path.abspath(os.path.expanduser(rest.removeprefix("localhost") if mark else place.base))
 
 
@@ -97,7 +95,7 @@ def _dataset(uri: str, version: int | None = None) -> Any | None:
     if "://" not in uri and not os.path.isdir(os.path.join(uri, "_versions")):
         return None
     try:
-        return library.dataset(uri, version=version)
+        return library.dataset(uri, version=version, storage_options=lakes.endpoint_options(uri) or None)
     except ValueError as e:
         if version is None and "not found" in str(e):
             return None
@@ -120,20 +118,64 @@ class _Writing(Transaction):
             self._kept.append(lakes.shaped(batch, self._kept.schema, {}, self._kept.rows, self._place.shown))
 
     def commit(self) -> None:
-        library, uri, rows = _library(), _place(self._place), self._kept.reader()
+        uri, options = _place(self._place), lakes.endpoint_options(_place(self._place)) or None
         if self._there is None:
             if _dataset(uri) is not None:
                 raise came_meanwhile(self._place.shown)
-            library.write_dataset(rows, uri, mode="create")
-        elif not self._overwrite:
-            if self._kept.rows:
-                library.write_dataset(rows, uri, mode="append")
-        else:
-            now = _dataset(uri)
-            if now is None or now.version != self._there.version:
-                # Lance would replace also what another writer has added
-                raise lakes.conflict(self._place.shown, ValueError("it has another version now"))
-            library.write_dataset(rows, uri, mode="overwrite")
+            self._written(uri, mode="create", storage_options=options)
+        elif self._overwrite:
+            self._replace(uri)
+        elif self._kept.rows:
+            self._written(uri, mode="append", storage_options=options)
+
+    def _written(self, uri: str, **how: Any) -> None:
+        try:
+            # Lance writes the files, and commits them, in one call
+            last_step(self._place.shown, lambda: _library().write_dataset(self._kept.reader(), uri, **how), elsewhere=True)
+        except Exception as e:
+            if self._there is None and "already exists" in str(e):
+                raise came_meanwhile(self._place.shown) from None
+            if _is_conflict(e):
+                raise lakes.conflict(self._place.shown, e) from None
+            raise
+
+    def _replace(self, uri: str) -> None:
+        """Replace the rows of the version that was there when the output was opened, and of no later one.
+
+        Lance's own overwrite would take the newest version when its files are written, and replace also what another writer
+        has added. So the files are written first; the version that they become must be the next one, or nothing is changed.
+
+        Raises:
+            WriteError: another writer has added a version.
+        """
+        library, there = _library(), self._there
+        now = _dataset(uri)
+        if there is None or now is None or now.version != there.version:
+            raise lakes.conflict(self._place.shown, ValueError("it has another version now"))
+        made = library.fragment.write_fragments(self._kept.reader(), there, mode="overwrite", return_transaction=True)
+        try:
+            last_step(self._place.shown, lambda: library.LanceDataset.commit(there, made, max_retries=0), elsewhere=True)
+        except Exception as e:
+            if not _is_conflict(e):
+                raise
+            _remove(uri, made)
+            raise lakes.conflict(self._place.shown, e) from None
 
     def close(self) -> None:
         self._kept.drop()
+
+
+def _is_conflict(error: Exception) -> bool:
+    """Whether Lance has refused a version because another writer has made one meanwhile."""
+    # older versions have no exception of its own for that
+    return "commit conflict" in str(error).lower()
+
+
+def _remove(uri: str, made: Any) -> None:
+    """Remove the files of a version that did not come to be; in a store they stay until its owner cleans the dataset up."""
+    if "://" in uri:
+        return
+    for fragment in made.operation.fragments:
+        for file in fragment.files:
+            with contextlib.suppress(OSError):
+                os.remove(os.path.join(uri, "data", os.path.basename(file.path)))

@@ -25,6 +25,7 @@ import pyarrow as pa
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io import pg_ranges
+from akrunner.io.commits import last_step
 from akrunner.io.paths import local_path
 from akrunner.io.systems import pg_types
 from akrunner.io.systems.adbc import asked, driver
@@ -459,7 +460,7 @@ class _Writing(Transaction):
         if self._brings:
             self._cursor.execute(self._brings)
         try:
-            self._connection.commit()
+            last_step(self._place.shown, self._connection.commit, elsewhere=True)
         except Exception as e:
             raise WriteError(
                 f"output: {self._place.shown}: it is not known whether the rows are there: the connection was lost while they "

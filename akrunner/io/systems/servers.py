@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import re
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,13 @@ from akrunner.io.table import TableSource
 
 #: seconds that a server may take to answer the first time
 _CONNECT_SECONDS = 60.0
+
+
+#: words with which servers say that there is no table of a name
+_MISSING = re.compile(
+    r"no such table|unknown table|(table|view|relation|object)\b.{0,300}?(not found|does not exist|doesn't exist)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -137,11 +145,16 @@ class Server(abc.ABC):
             try:
                 return _schema_of(cursor, f"SELECT * FROM {self.named(place.table or '')}")
             except Exception as e:
-                # a server that cannot be reached, or knows no such user, has said so when it was connected to; if the table is
-                # there all the same, it cannot be made, which `rehearse` finds
-                if not isinstance(e, AkrunnerError) and hasattr(e, "status_code"):
+                if self.is_missing(e):
                     return None
                 raise
+
+    def is_missing(self, error: Exception) -> bool:
+        """Whether a driver's error about a query of a whole table means that there is no such table, and nothing else."""
+        status = getattr(error, "status_code", None)
+        if status is None or isinstance(error, AkrunnerError):
+            return False
+        return getattr(status, "name", "") == "NOT_FOUND" or bool(_MISSING.search(str(error)))
 
     def matched(self, names: Sequence[str], table: pa.Schema) -> list[str]:
         """Return the names that a job's columns have in a table."""

@@ -22,11 +22,14 @@ from typing import Any
 import pyarrow as pa
 
 from akrunner.errors import ConfigError, SinkError
+from akrunner.io.commits import closing, last_step
 from akrunner.io.paths import local_path
 from akrunner.io.systems.adbc import asked, driver
 from akrunner.io.systems.base import Url, quoted
 from akrunner.io.systems.servers import Server, Target, parts_of, secret_of, unknown
 
+#: Snowflake's number, and state, of the error about a table that does not exist, or may not be seen
+_MISSING = (2003, "42S02")
 _EXTRA = ("adbc_driver_snowflake", "snowflake")
 _SQL = "adbc.snowflake.sql."
 #: an option of the URL -> the driver's
@@ -89,6 +92,9 @@ class _Snowflake(Server):
         capitals = {one.upper(): one for one in table.names}
         return [name if name in table.names else capitals.get(name.upper(), name) for name in names]
 
+    def is_missing(self, error: Exception) -> bool:
+        return (getattr(error, "vendor_code", None), getattr(error, "sqlstate", None)) == _MISSING
+
     def rehearse(self, target: Target) -> None:
         with self._staged(target) as (cursor, made):
             if not target.new:
@@ -124,7 +130,7 @@ class _Snowflake(Server):
             Exception: whatever the driver raises if Snowflake has refused it.
         """
         try:
-            asked(cursor, lambda: cursor.executescript(statement))
+            last_step(target.place.shown, lambda: cursor.executescript(statement), elsewhere=True)
         except Exception as e:
             # Snowflake's own refusals have a code
             if getattr(e, "sqlstate", None) or getattr(e, "vendor_code", None):
@@ -143,8 +149,8 @@ class _Snowflake(Server):
             names = ", ".join(map(quoted, target.columns.names))
             text = f"CREATE TEMPORARY TABLE {_quoted(made)} AS SELECT {names} FROM {self._name(target)} WHERE 1 = 0"
         with (
-            contextlib.closing(self.connected(target.place)) as connection,
-            contextlib.closing(connection.cursor()) as cursor,
+            closing(self.connected(target.place)) as connection,
+            closing(connection.cursor()) as cursor,
         ):
             asked(cursor, lambda: cursor.executescript(text))
             yield cursor, made

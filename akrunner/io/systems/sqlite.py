@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours
+from akrunner.io.commits import last_step
 from akrunner.io.systems import apart
 from akrunner.io.systems.adbc import Drawn, asked, driver
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted
@@ -196,9 +198,18 @@ def _check_target(path: str, table: str, schema: pa.Schema, shown: str) -> None:
         check_columns(pa.schema([(name, pa.null()) for name in known]), schema, shown)
 
 
-def _columns_of(cursor: Any, table: str) -> list[str]:
-    cursor.execute("SELECT name FROM pragma_table_info(?)", (table,))
-    return [str(row[0]) for row in cursor.fetchall()]
+def _columns_of(cursor: Any, table: str) -> dict[str, str]:
+    """Return {column: the type with which it was declared} of a table; {} if there is none."""
+    cursor.execute("SELECT name, type FROM pragma_table_info(?)", (table,))
+    return {str(name): str(kind) for name, kind in cursor.fetchall()}
+
+
+def _is_real(declared: str) -> bool:
+    """Whether SQLite makes doubles of the integers in a column, by its rules for the words of a declaration."""
+    words = declared.upper()
+    if any(one in words for one in ("INT", "CHAR", "CLOB", "TEXT", "BLOB")):
+        return False
+    return any(one in words for one in ("REAL", "FLOA", "DOUB"))
 
 
 def _sent(name: str, kind: pa.DataType, shown: str) -> tuple[str, pa.DataType]:
@@ -228,6 +239,9 @@ class _Writing(Transaction):
 
     def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, shown: str) -> None:
         self._target, self._table, self._shown = target, table, shown
+        self._rows = 0
+        #: the columns of the table in which integers become doubles
+        self._reals: set[str] = set()
         self._types: dict[str, tuple[str, pa.DataType]] = {field.name: _sent(field.name, field.type, shown) for field in schema}
         target.begin()
         self._connection = _connected(target.at, "rwc")
@@ -243,6 +257,7 @@ class _Writing(Transaction):
         there = _columns_of(self._cursor, table)
         # end the transaction: SQLite does not let a transaction that began by reading wait for other writers
         self._connection.commit()
+        self._reals = {name for name, kind in there.items() if _is_real(kind)}
         if not there:
             declared = ", ".join(f"{quoted(name)} {kind}" for name, (kind, _) in self._types.items())
             self._unlocked(lambda: self._cursor.execute(f"CREATE TABLE {quoted(table)} ({declared})"))
@@ -252,12 +267,31 @@ class _Writing(Transaction):
     def append(self, rows: pa.Table) -> None:
         arrays = []
         for name, column in zip(rows.column_names, rows.columns):
+            if name in self._reals and column.type in (pa.int64(), pa.uint64()):
+                self._check_exact(name, column)
             try:
                 arrays.append(column.cast(self._types[name][1]))
             except pa.ArrowInvalid as e:
                 raise WriteError(f"output: column {name!r} cannot become SQLite's {self._types[name][0]}: {e}") from None
         sent = pa.Table.from_arrays(arrays, names=rows.column_names)
         self._unlocked(lambda: self._cursor.adbc_ingest(self._table, sent, mode="append"))
+        self._rows += rows.num_rows
+
+    def _check_exact(self, name: str, column: pa.ChunkedArray) -> None:
+        """Check that integers stay the same in a column of doubles.
+
+        Raises:
+            WriteError: one would not.
+        """
+        beyond = pc.greater(column, _EXACT)
+        if column.type == pa.int64():
+            beyond = pc.or_(beyond, pc.less(column, -_EXACT))
+        row = pc.index(beyond, True).as_py()
+        if row >= 0:
+            raise WriteError(
+                f"output: {self._shown}: row {self._rows + row}, column {name!r}: the table's column is REAL, and SQLite may change "
+                f"{column[row]} there, as it is beyond 2**53; write to a table whose column is INTEGER"
+            )
 
     def _unlocked(self, call: Callable[[], Any]) -> None:
         """Call `call`, which may have to wait for other writers of the database.
@@ -277,9 +311,14 @@ class _Writing(Transaction):
             ) from None
 
     def commit(self) -> None:
+        last_step(self._shown, self._last, elsewhere=True)
+
+    def _last(self) -> None:
         self._unlocked(self._connection.commit)
-        self._end()
-        self._target.commit()
+        # a new database is not there before its file is, whose connection must be closed for that
+        if self._target.new:
+            self._end()
+            self._target.commit()
 
     def _end(self) -> None:
         with contextlib.suppress(Exception):
@@ -287,5 +326,7 @@ class _Writing(Transaction):
         self._connection.close()
 
     def close(self) -> None:
-        self._end()
-        self._target.drop()
+        try:
+            self._end()
+        finally:
+            self._target.drop()

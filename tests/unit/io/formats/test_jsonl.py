@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import fsspec
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import SourceError, WriteError
+from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.io.formats.base import Reading
-from akrunner.io.formats.jsonl import FORMAT
+from akrunner.io.formats.jsonl import ARRAY, FORMAT
 from akrunner.io.paths import Files
 
 AB = pa.schema([("a", pa.int64()), ("b", pa.string())])
@@ -100,3 +101,57 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
 )
 def test_types_that_an_object_holds(kind: pa.DataType, held: bool) -> None:
     assert FORMAT.holds(kind) == held
+
+
+class _Opened(pa.ExtensionType):
+    """A type of somebody's own."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.list_(pa.int64()), "tests.opened")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+
+def _extended(kind: Any, values: list[Any]) -> pa.Array:
+    return pa.ExtensionArray.from_storage(kind, pa.array(values, kind.storage_type))
+
+
+@pytest.mark.parametrize("array", [False, True])
+@pytest.mark.parametrize(
+    ("column", "wanted"),
+    [
+        (
+            _extended(pa.fixed_shape_tensor(pa.float32(), [2, 2]), [[0.0] * 4, [1, 2, 3, 4], None, [5, 6, 7, 8]])[1:],
+            [[[1, 2], [3, 4]], None, [[5, 6], [7, 8]]],
+        ),
+        (
+            _extended(pa.fixed_shape_tensor(pa.int64(), [2, 3], permutation=[1, 0]), [[1, 2, 3, 4, 5, 6]]),
+            [[[1, 4], [2, 5], [3, 6]]],
+        ),
+        (_extended(pa.fixed_shape_tensor(pa.int64(), [2]), [[1, 2]]), [[1, 2]]),
+        (_extended(_Opened(), [[1, 2], None]), [[1, 2], None]),
+        (_extended(pa.opaque(pa.float32(), "x", "y"), [0.5]), [0.5]),
+        (_extended(pa.uuid(), [b"\0" * 16]), ["00000000-0000-0000-0000-000000000000"]),
+        (_extended(pa.json_(), ['{"a": 1}']), [{"a": 1}]),
+        (_extended(pa.bool8(), [1]), [True]),
+    ],
+)
+def test_types_of_extensions(column: pa.Array, wanted: list[Any], array: bool) -> None:
+    form = ARRAY if array else FORMAT
+    batch = pa.record_batch([column], names=["x"])
+    form.check(batch.schema)
+    stream = io.BytesIO()
+    writer = form.writer(stream, batch.schema)
+    writer.write(batch)
+    writer.close()
+    text = stream.getvalue().decode()
+    assert [one["x"] for one in (json.loads(text) if array else map(json.loads, text.splitlines()))] == wanted
+
+
+def test_what_an_extension_holds_is_checked() -> None:
+    nan = pa.record_batch([_extended(pa.fixed_shape_tensor(pa.float32(), [1, 2]), [[1, float("nan")]])], names=["x"])
+    with pytest.raises(WriteError, match="column 'x' has nan, and JSON has no such number"):
+        FORMAT.writer(io.BytesIO(), nan.schema).write(nan)
+    with pytest.raises(SinkError, match="JSON cannot hold column 'x'"):
+        FORMAT.check(pa.schema([("x", pa.opaque(pa.binary(), "x", "y"))]))

@@ -334,13 +334,6 @@ def test_a_missing_library_is_named(lake: Path, monkeypatch: pytest.MonkeyPatch)
         rows(lake)
 
 
-def test_the_server_of_a_store_is_that_of_other_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:9000")
-    assert delta._options("s3://b/t") == {"AWS_ENDPOINT_URL": "http://localhost:9000", "AWS_ALLOW_HTTP": "true"}
-    assert delta._options("/b/t") == {}
-
-
 def test_a_scheme_that_the_library_does_not_know() -> None:
     with pytest.raises(SinkError, match="output: cannot write delta.foo://b/t: Unknown scheme: foo"):
         SYSTEM.output("delta+foo://b/t", X, False)

@@ -127,3 +127,10 @@ def test_a_library_that_reads_deleted_rows_is_refused(monkeypatch: pytest.Monkey
         ConfigError, match=r"by deltalake 1.6 or later, and here is .*pip install --upgrade 'akrunner\[delta\]'"
     ):
         lakes.library("deltalake", "delta", "Delta tables")
+
+
+def test_the_server_of_a_store_is_that_of_other_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:9000")
+    assert lakes.endpoint_options("s3://b/t") == {"AWS_ENDPOINT_URL": "http://localhost:9000", "AWS_ALLOW_HTTP": "true"}
+    assert lakes.endpoint_options("/b/t") == {} == lakes.endpoint_options("gs://b/t")

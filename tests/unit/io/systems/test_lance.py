@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from akrunner.io.systems import is_system, lance, system_of
 from akrunner.io.systems.base import Url
 from tests.conftest import NOT_RUN
 from tests.guards import one_guard
+from tests.servers.s3 import S3
 
 __all__ = ["one_guard"]
 
@@ -37,7 +39,8 @@ def test_names_and_urls(tmp_path: Path) -> None:
     assert not any(is_system(one) for one in (str(tmp_path / "f.lance"), "*.lance", "a.lance.csv"))
     assert system_of("a.lance") is lance.SYSTEM
     for url, place in (
-        ("lance:////a/b", "/a/b"), ("lance+s3://b/a/", "s3://b/a"), ("s3://b/a.lance", "s3://b/a.lance"), ("file:///a.lance", "/a.lance"),
+        ("lance:////a/b", "/a/b"), ("lance+s3://b/a/", "s3://b/a"), ("s3a://b/a.lance", "s3://b/a.lance"),
+        ("gcs://b/a.lance", "gs://b/a.lance"), ("s3://b/a.lance", "s3://b/a.lance"), ("file:///a.lance", "/a.lance"),
     ):  # fmt: skip
         assert lance._place(Url.parse(url)) == place
     assert lance.SYSTEM.in_files("a.lance") and not lance.SYSTEM.in_files("s3://b/a.lance")
@@ -75,6 +78,55 @@ def test_another_writer_is_not_overruled(library: Any, tmp_path: Path) -> None:
         replacing.commit()
     replacing.abort()
     assert library.dataset(url).count_rows() == 4
+
+
+def test_rows_that_come_while_the_new_ones_are_written_are_a_conflict(
+    library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = str(tmp_path / "t.lance")
+    written(url)
+    replacing = lance.SYSTEM.output(url, ROWS.schema, True)
+    replacing.write_rows(ROWS.to_batches()[0])
+    write = library.fragment.write_fragments
+    held: list[str] = []
+
+    def writes(*given: Any, **how: Any) -> Any:
+        made = write(*given, **how)
+        written(url)
+        held.extend(os.listdir(f"{url}/data"))
+        return made
+
+    monkeypatch.setattr(library.fragment, "write_fragments", writes)
+    with pytest.raises(WriteError, match="another writer has changed the table while the job ran, so that nothing of the job"):
+        replacing.commit()
+    replacing.abort()
+    assert library.dataset(url).count_rows() == 4 and library.dataset(url).version == 2
+    # the job's own file is gone again
+    assert len(held) == 3 and len(os.listdir(f"{url}/data")) == 2
+
+
+def test_rows_that_are_replaced(library: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "t.lance")
+    written(url)
+    written(url, ROWS.slice(1), overwrite=True)
+    assert library.dataset(url).to_table().equals(ROWS.slice(1))
+    written(url, ROWS.slice(0, 1), overwrite=True)
+    assert library.dataset(url).to_table().equals(ROWS.slice(0, 1)) and library.dataset(url).version == 3
+    none = lance.SYSTEM.output(url, ROWS.schema, True)
+    none.commit()
+    assert library.dataset(url).count_rows() == 0 and library.dataset(url).schema.equals(ROWS.schema)
+
+
+def test_a_bucket(library: Any, s3: S3) -> None:
+    """A server of S3 that speaks plain HTTP, by each name that the scheme has."""
+    written(f"s3a://{s3.bucket}/t.lance")
+    written(f"s3://{s3.bucket}/t.lance")
+    written(f"lance+s3a://{s3.bucket}/t.lance", overwrite=True)
+    told = [
+        sum(batch.num_rows for batch in lance.SYSTEM.open(f"{scheme}://{s3.bucket}/t.lance{version}", None, None).batches())
+        for scheme, version in (("s3", "?version=2"), ("s3a", ""))
+    ]
+    assert told == [4, 2]
 
 
 def test_what_is_wrong_is_told(library: Any, tmp_path: Path) -> None:

@@ -117,3 +117,26 @@ def test_where_a_secret_comes_from(tmp_path: Path) -> None:
     assert servers.secret_of(url, "password_file", "of%20the%20url", {"V": "of a variable"}, "V") == "of the url"
     assert servers.secret_of(url, "password_file", None, {"V": "of a variable"}, "V") == "of a variable"
     assert servers.secret_of(url, "password_file", None, {"V": ""}, "V") is None
+
+
+def test_only_a_table_that_is_not_there_is_made(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refused(Exception):
+        status_code = 1
+
+    def fails(words: str) -> None:
+        def schema(cursor: Any, query: str) -> pa.Schema:
+            raise Refused(words)
+
+        monkeypatch.setattr(servers, "_schema_of", schema)
+
+    for words in (
+        "Catalog Error: Table with name t does not exist!",
+        "Object 't' not found within 'a'",
+        "table 'public.t' not found",
+    ):
+        fails(words)
+        here.output("somewhere://h?table=t", pa.schema([("id", pa.int64())]), True)
+    for words in ("permission denied for table t", "no warehouse is running", "the user does not exist", "deadline exceeded"):
+        fails(words)
+        with pytest.raises(SinkError, match=f"cannot write somewhere://h.table=t: {words}"):
+            here.output("somewhere://h?table=t", pa.schema([("id", pa.int64())]), True)

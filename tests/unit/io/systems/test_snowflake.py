@@ -69,3 +69,18 @@ def test_a_missing_driver_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, match=r"adbc-driver-snowflake, which is missing .*pip install 'akrunner\[snowflake\]'"):
         snowflake.SYSTEM.open("snowflake://me@a/d?table=t", None, None)
+
+
+def test_only_one_error_means_that_there_is_no_table() -> None:
+    class Refused(Exception):
+        def __init__(self, words: str, number: int | None, state: str | None) -> None:
+            super().__init__(words)
+            self.status_code, self.vendor_code, self.sqlstate = 1, number, state
+
+    assert snowflake.SYSTEM.is_missing(Refused("Object 'T' does not exist or not authorized.", 2003, "42S02"))
+    for words, number, state in (
+        ("No active warehouse selected in the current session.", 606, "57P03"),
+        ("Object 'T' does not exist", None, None),
+        ("Insufficient privileges to operate on table 'T'", 3001, "42501"),
+    ):
+        assert not snowflake.SYSTEM.is_missing(Refused(words, number, state))

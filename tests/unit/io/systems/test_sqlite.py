@@ -198,3 +198,31 @@ def test_another_writer_that_does_not_end_is_told(file: str, monkeypatch: pytest
         connection.rollback()
     write(file, pa.record_batch({"x": [2]}))
     assert read(file)["x"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize(("kind", "value"), [(pa.int64(), 2**53 + 1), (pa.int64(), -(2**53) - 1), (pa.uint64(), 2**53 + 1)])
+def test_integers_are_not_changed_by_a_column_of_doubles(file: str, kind: pa.DataType, value: int) -> None:
+    run(file, "CREATE TABLE t (x DOUBLE PRECISION, n INTEGER)", "INSERT INTO t VALUES (0.5, 1)")
+    good = pa.record_batch({"x": pa.array([2**53, None], kind), "n": pa.array([value, 0], kind)})
+    write(file, good)
+    bad = pa.record_batch({"x": pa.array([1, value], kind)})
+    with pytest.raises(WriteError, match=rf"row 1, column 'x': the table's column is REAL, .* {value} there, .*beyond 2\*\*53"):
+        write(file, bad)
+    assert read(file, "SELECT count(*) AS n, max(x) AS x FROM t").to_pylist() == [{"n": 3, "x": 2.0**53}]
+    assert read(file, "SELECT n FROM t WHERE n NOT IN (0, 1)").to_pylist() == [{"n": value}]
+
+
+def test_a_close_that_fails_behind_the_commit_is_a_warning(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(file, "CREATE TABLE t (x INTEGER)")
+    out = SYSTEM.output(f"sqlite:///{file}?table=t", pa.schema([("x", pa.int64())]), False)
+    out.write_rows(pa.record_batch({"x": [7]}))
+
+    def broken(self: Any) -> None:
+        self._connection.close()
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(sqlite._Writing, "_end", broken)
+    with pytest.warns(RuntimeWarning, match="everything was written, and then its end failed .*the disk is gone"):
+        out.commit()
+    out.abort()
+    assert read(file).to_pylist() == [{"x": 7}]

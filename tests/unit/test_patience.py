@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from akrunner.engines.patience import Patience
+from akrunner.patience import Patience
 
 
 @pytest.fixture

@@ -45,6 +45,11 @@ class Patience:
                     signal.signal(number, self._came)
         return self
 
+    @property
+    def waits(self) -> bool:
+        """Whether a signal is kept."""
+        return bool(self._kept)
+
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
         """Pass a signal on to the program's handler at once while in this block. Once the handler has raised, later
