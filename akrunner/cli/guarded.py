@@ -21,7 +21,7 @@ from rich.text import Text
 import akrunner
 from akrunner.checks import shown
 from akrunner.cli import signals
-from akrunner.cli.screen import harmless
+from akrunner.folders.words import harmless
 from akrunner.foreign import in_words, redacted, shortage
 
 EXIT_FAILED = 1

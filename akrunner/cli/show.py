@@ -19,9 +19,9 @@ from akrunner.arrays import integers_of
 from akrunner.cli import lines, signals
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
-from akrunner.cli.screen import harmless
 from akrunner.column_types import TIMES, family_of
 from akrunner.engines.inputs.wording import verdict
+from akrunner.folders.words import harmless
 from akrunner.io.csv_options import CsvOptions
 from akrunner.tables import grid
 from akrunner.tables.shown import NULL

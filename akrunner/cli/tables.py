@@ -15,7 +15,7 @@ import akrunner
 from akrunner.cli import lines, values
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
-from akrunner.cli.screen import harmless
+from akrunner.folders.words import harmless
 from akrunner.io.csv_options import CsvOptions
 from akrunner.options.rows import ENDINGS, WRITTEN
 from akrunner.prepare.schemas import schema_of

@@ -6,7 +6,7 @@ import pytest
 
 import akrunner
 from akrunner.cli.guarded import ended
-from akrunner.cli.screen import harmless
+from akrunner.folders.words import harmless
 
 
 def test_control_characters_are_shown_as_they_are_written() -> None:
