@@ -30,11 +30,13 @@ from akrunner.foreign import in_words, redacted
 BATCH_BYTES = 4 << 20
 #: which run of which server it is, also if several have the same name
 STARTED = "extract(epoch FROM pg_postmaster_start_time())::text"
+#: the servers' and users' limits on how long a transaction may wait and last do not hold here
+ENDLESS = "SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')"
 #: a range is found by its pages, in their order. The host's transaction holds a lock for as long as the job: who waits for that one,
-#: to change the table, is waited for here
+#: to change the table, is waited for here. A statement lasts until its task has taken the rows
 _WAYS = (
     "SELECT set_config('enable_seqscan', 'off', true), set_config('max_parallel_workers_per_gather', '0', true), "
-    "set_config('lock_timeout', '30s', true)"
+    "set_config('lock_timeout', '30s', true), set_config('statement_timeout', '0', true)"
 )
 #: the first and the last timestamp that PostgreSQL has, in microseconds, and the first date, in days
 _FIRST, _LAST, _FIRST_DAY = -211_813_488_000_000_000, 9_223_371_331_199_999_999, -2_440_588
@@ -79,7 +81,8 @@ class Ranges:
     Attributes:
         settings: `uri`, which libpq takes, without a password; `shown`, the table's name in errors; `table`, its name in SQL; `select`
             and `looks`, what `expressions` returns for its columns, and each column's `Column.looks`; `snapshot`, the name of the state;
-            `started`, the value of `STARTED` where it is; `network`, if its host is a localhost, the only one that is meant; else "".
+            `started`, the value of `STARTED` where it is; `network`, if its host is a localhost, the only one that is meant; else "";
+            `session`, parameters of a session -> their values; `revoked`, the files or directories of revoked certificates.
         secrets: `password`; nothing if this machine has to find one by itself.
     """
 
@@ -102,6 +105,8 @@ class Ranges:
         """Return half a sentence that says why this machine cannot read the table; "" if it can."""
         try:
             with self._reading() as cursor:
+                # the host does not wait longer than that
+                cursor.execute("SELECT set_config('lock_timeout', '10s', true)")
                 cursor.execute(f"SELECT {self.settings['select']} FROM {self.settings['table']} LIMIT 0")
         except ImportError:
             return "Flink's Python has no driver of PostgreSQL: pip install adbc-driver-postgresql there"
@@ -164,6 +169,12 @@ class Ranges:
         if self.settings["network"] not in ("", network()):
             # who listens there would be given the password
             raise _Elsewhere(f"the host of {self.shown} is the submitter's own machine: give the name that other machines know")
+        for path in self.settings["revoked"]:
+            # libpq would connect without a word
+            if not os.path.exists(path):
+                raise _Elsewhere(
+                    f"{path}, which the submitter has for revoked certificates (sslcrl=, sslcrldir=), is not there"
+                )
         password = "".join(f"&password={urllib.parse.quote(value, '')}" for value in self.secrets.values())
         with contextlib.closing(driver.connect(self.settings["uri"] + password)) as connection:
             with contextlib.closing(connection.cursor()) as cursor:
@@ -173,7 +184,10 @@ class Ranges:
                 # a state is chosen before anything is asked in a transaction
                 connection.rollback()
                 see(cursor, self.settings["snapshot"])
+                cursor.execute(ENDLESS)
                 cursor.execute(_WAYS)
+                for name, value in self.settings["session"].items():
+                    cursor.execute("SELECT set_config($1, $2, true)", (name, value))
                 yield cursor
 
 

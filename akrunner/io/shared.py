@@ -28,6 +28,8 @@ _TRIES = 5
 #: seconds for which a request to Google's storage is tried again. pyarrow holds Python's lock meanwhile, and an agent that is silent for
 #: 20 seconds counts as stopped
 _AGAIN_SECONDS = 10.0
+#: shorter values of settings are no secrets
+_SHORTEST = 3
 #: how much of a text is fetched at once, at least
 _BUFFER_BYTES = 1 << 20
 
@@ -95,12 +97,12 @@ class Store:
     Attributes:
         scheme: s3, gs or hdfs.
         settings: arguments of pyarrow's file system, which may be shown.
-        secrets: arguments that may not.
+        secrets: arguments that may not; one may be a mapping (HDFS' `extra_conf`), of which every value is a secret.
     """
 
     scheme: str
     settings: Mapping[str, Any]
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     away = True
 
@@ -134,7 +136,20 @@ class Store:
         return redacted(f"{self.scheme}://{path}")
 
     def hidden(self, text: str) -> str:
-        return redacted(text, tuple(value for value in self.secrets.values() if value))
+        plain = [one for one in self.secrets.values() if isinstance(one, str) and one]
+        of_maps = {
+            str(value)
+            for one in self.secrets.values()
+            if not isinstance(one, str)
+            for value in one.values()
+            if _is_telling(value)
+        }
+        return redacted(text, (*plain, *sorted(of_maps, key=len, reverse=True)))
+
+
+def _is_telling(value: object) -> bool:
+    """Whether a setting may be a secret: hiding `true` and `3` would only make a text unreadable."""
+    return len(str(value)) >= _SHORTEST and str(value).lower() not in ("true", "false")
 
 
 #: the disks of this machine

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import akrunner
+from akrunner.engines.feeder import Feeder
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import cluster, databases
 from akrunner.engines.flink.host.databases import SharedTable
@@ -122,6 +123,14 @@ def test_machines_without_the_driver_do_not_read_it(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(databases, "WORTH", 100)
     monkeypatch.setattr(flink, "files_there", True if must else None)
+    held: list[Any] = []
+    start = Feeder.start
+
+    def counted(feeder: Feeder) -> None:
+        held.append(postgres.sql("SELECT query FROM pg_stat_activity WHERE application_name = 'akrunner'"))
+        start(feeder)
+
+    monkeypatch.setattr(Feeder, "start", counted)
     if must:
         with pytest.raises(
             akrunner.ConfigError, match=r"^files_there=True .*: on .*, Flink's Python has no driver of PostgreSQL: pip"
@@ -129,6 +138,7 @@ def test_machines_without_the_driver_do_not_read_it(
             run(script(COPIES), table, flink)
     else:
         result = run(script(COPIES), table, flink)
+        assert held == [[]], "no state is held while the submitter reads another one"
         lie = [i for (i,) in postgres.sql("SELECT i FROM t ORDER BY ctid")]
         assert result.table["i"].to_pylist() == lie[::2] + lie[1::2], "row by row"
         (told,) = result.stats.warnings

@@ -16,18 +16,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from akrunner.io.pg_ranges import STARTED, Column, Ranges, expressions, network
+from akrunner.io.pg_ranges import ENDLESS, STARTED, Column, Ranges, expressions, network
 from akrunner.io.shared import Unshared
 from akrunner.io.systems.adbc import asked
 from akrunner.io.systems.base import Url
+from akrunner.io.systems.libpq import options_of, session_of
 
 #: names that Debian and Red Hat give to a machine itself in /etc/hosts, and what stands for it in a system's calls
 _OWN = {
     "localhost", "localhost4", "localhost6", "localhost.localdomain", "localhost4.localdomain4", "localhost6.localdomain6",
     "ip6-localhost", "ip6-loopback", "0",
 }  # fmt: skip
-#: libpq's variables that are not called as their options are
-_VARIABLES = {"connect_timeout": "PGCONNECT_TIMEOUT", "application_name": "PGAPPNAME"}
+#: the host of a URL, and its port
+_AT = re.compile(r"(\[[^\]]*\]|[^:]*):?(\d*)")
+#: with these values of sslmode= a certificate is checked
+_CHECKS = ("verify-ca", "verify-full")
 #: older servers read a whole table to find the rows of a few pages
 _OLDEST = 140000
 #: the most pages of a range, 16 MB: a range of which a task reads a part is sorted
@@ -45,14 +48,12 @@ class Place(Protocol):
     Attributes:
         url: its URL.
         shown: the URL in errors.
-        names: the names of libpq's options.
-        libpq: those that the URL has, without a password.
+        libpq: libpq's options that the URL has, without a password.
         password: the one in the file that the URL names; None if it names none.
     """
 
     url: Url
     shown: str
-    names: Sequence[str]
 
     @property
     def libpq(self) -> Mapping[str, str]: ...
@@ -95,7 +96,9 @@ class Snapshot:
         with contextlib.ExitStack() as opened:
             cursor = opened.enter_context(place.reading())
             # the time between two attempts of a job may be hours
-            cursor.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
+            cursor.execute(ENDLESS)
+            # its lock keeps the table's rows in their pages: VACUUM FULL would move some behind the last page that is counted
+            asked(cursor, lambda: cursor.execute(f"SELECT FROM {table} LIMIT 0"))
             cursor.execute(_LOOK, (table,))
             kind, children, standby, version, size, page, user, database, started = cursor.fetchone()
             if kind not in ("r", "m") or children:
@@ -113,7 +116,13 @@ class Snapshot:
                 "looks": [[*one.looks] for one in columns],
             }
             host = settings.get("hostaddr") or settings["host"]
-            more = {"snapshot": str(cursor.fetchone()[0]), "started": started, "network": network() if _is_own(host) else ""}
+            more = {
+                "snapshot": str(cursor.fetchone()[0]),
+                "started": started,
+                "network": network() if _is_own(host) else "",
+                "session": session_of(os.environ),
+                "revoked": _revoked(settings),
+            }
             uri = f"postgresql:///?{urlencode(settings, quote_via=quote)}"
             ranges = Ranges({"uri": uri, **told, **more}, secrets)
             return cls(cursor, opened.pop_all(), ranges, -(-size // page), size)
@@ -128,10 +137,12 @@ class Snapshot:
             Exception: whatever ADBC raises.
         """
         each = max(1, min(self.pages // (4 * least), _PAGES))
-        pages = f"ctid >= format('(%s,0)', b)::tid AND ctid < format('(%s,0)', b + {each})::tid"
+        # whatever the table and its columns are called, these are the numbers of pages
+        first = "akrunner_pages.first"
+        pages = f"ctid >= format('(%s,0)', {first})::tid AND ctid < format('(%s,0)', {first} + {each})::tid"
         query = (
-            f"SELECT b, (SELECT count(*) FROM {self.ranges.settings['table']} WHERE {pages}) "
-            f"FROM generate_series(0::bigint, {self.pages - 1}, {each}) AS b ORDER BY b"
+            f"SELECT {first}, (SELECT count(*) FROM {self.ranges.settings['table']} AS akrunner_rows WHERE {pages}) "
+            f"FROM generate_series(0::bigint, {self.pages - 1}, {each}) AS akrunner_pages(first) ORDER BY {first}"
         )
 
         def rows() -> list[tuple[int, int]]:
@@ -157,14 +168,16 @@ def reached(place: Place, user: str, database: str, trusted: bool) -> tuple[dict
     Raises:
         Unshared: other machines do not get there that way.
     """
-    login, _, at = urlsplit(place.url.base).netloc.rpartition("@")
-    named = urlsplit(f"//{at}") if "," not in at else None
-    in_url = {"user": unquote(login.partition(":")[0]), "host": at}
-    if named is not None:
-        in_url.update(host=unquote(named.hostname or ""), port=str(named.port or ""))
-    around = {name: os.environ.get(_VARIABLES.get(name, "PG" + name.replace("_", "").upper()), "") for name in place.names}
-    told = {"user": user}
-    for one in (around, in_url, place.libpq, {"dbname": database}):
+    parts = urlsplit(place.url.base)
+    login, _, at = parts.netloc.rpartition("@")
+    found = _AT.fullmatch(at)
+    host, port = (unquote(found[1].strip("[]")), found[2]) if found is not None else (at, "")
+    in_url = {"user": unquote(login.partition(":")[0]), "host": host, "port": port, "dbname": unquote(parts.path[1:])}
+    around = options_of(os.environ)
+    # where passwords are on this machine is nothing to another one
+    passfile = around.pop("passfile", os.path.join(os.path.expanduser("~"), ".pgpass"))
+    told = {"user": user, "dbname": database}
+    for one in (around, in_url, place.libpq):
         told.update({name: value for name, value in one.items() if value})
     if told.get("service"):
         raise Unshared("service= (PGSERVICE) names settings in a file of the submitter's")
@@ -173,18 +186,31 @@ def reached(place: Place, user: str, database: str, trusted: bool) -> tuple[dict
         raise Unshared("several servers are named, and a state is of one of them")
     if host.startswith(("/", "@")) or not host:
         raise Unshared("the server is reached by a socket of the submitter's machine")
-    home = os.path.expanduser("~")
-    root = told.get("sslrootcert", os.path.join(home, ".postgresql", "root.crt"))
-    if told.get("sslmode") == "require" and os.path.exists(root):
-        # libpq checks the certificate then, but not where the file is missing
-        told["sslmode"] = "verify-ca"
+    _check_alike(told)
     if not trusted:
         return told, {}
     password = place.password or unquote(login.partition(":")[2]) or os.environ.get("PGPASSWORD")
     if not password:
-        kept = told.get("passfile", os.path.join(home, ".pgpass"))
-        password = _kept(kept, host, told.get("port", "5432"), database, told["user"])
+        kept = told.get("passfile", passfile)
+        password = _kept(kept, host, told.get("port", "5432"), told["dbname"], told["user"])
     return told, {"password": password} if password else {}
+
+
+def _check_alike(told: dict[str, str]) -> None:
+    """Change the options so that other machines check the server's certificate no less than this one does by files that it has."""
+    files = os.path.join(os.path.expanduser("~"), ".postgresql")
+    if told.get("sslmode") == "require" and os.path.exists(told.get("sslrootcert", os.path.join(files, "root.crt"))):
+        # libpq checks the certificate then, but not where the file is missing
+        told["sslmode"] = "verify-ca"
+    revoked = os.path.join(files, "root.crl")
+    if told.get("sslmode") in _CHECKS and not {"sslcrl", "sslcrldir"} & set(told) and os.path.exists(revoked):
+        told["sslcrl"] = revoked
+
+
+def _revoked(told: Mapping[str, str]) -> list[str]:
+    """Return the files and directories of revoked certificates that this machine has."""
+    named = [told[name] for name in ("sslcrl", "sslcrldir") if told.get("sslmode") in _CHECKS and name in told]
+    return [path for path in named if os.path.exists(path)]
 
 
 def _is_own(host: str) -> bool:

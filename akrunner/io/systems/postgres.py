@@ -27,7 +27,7 @@ from akrunner.foreign import ours
 from akrunner.io import pg_ranges
 from akrunner.io.commits import last_step
 from akrunner.io.paths import local_path
-from akrunner.io.systems import pg_types
+from akrunner.io.systems import libpq, pg_types
 from akrunner.io.systems.adbc import asked, driver
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, check_truths, dotted, quoted, slices
 from akrunner.io.systems.pg_snapshot import Snapshot
@@ -36,12 +36,6 @@ from akrunner.wire.near import nearest
 
 #: the options that akrunner takes itself; the others are libpq's
 _OURS = ("table", "password_file", "decimals", "connections")
-#: libpq's options that a URL may have: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
-_LIBPQ = (
-    "sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "connect_timeout", "application_name", "options", "target_session_attrs", "passfile",
-    "service", "gssencmode", "channel_binding", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
-    "hostaddr", "host", "port", "user", "dbname", "load_balance_hosts",
-)  # fmt: skip
 #: a table of more bytes than this is read over several connections
 _LARGE = 64 << 20
 _CONNECTIONS = 4
@@ -107,12 +101,10 @@ class _Place:
         connections: over how many connections a large table is read.
     """
 
-    names: Sequence[str] = _LIBPQ
-
     def __init__(self, text: str) -> None:
         self.url = Url.parse(text)
         self.shown = self.url.shown
-        self.url.check(_OURS, _LIBPQ)
+        self.url.check(_OURS, list(libpq.OPTIONS))
         self.decimals = self.url.options.get("decimals")
         if self.decimals not in (None, *pg_types.DECIMALS):
             raise ConfigError(f"{self.shown}: decimals= is {' or '.join(pg_types.DECIMALS)}, not {self.decimals!r}")

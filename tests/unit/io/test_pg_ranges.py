@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,8 @@ TABLE = Ranges(
         "snapshot": "0003-1",
         "started": "17.5",
         "network": "",
+        "session": {},
+        "revoked": [],
     },
     {"password": "very secret&"},
 )
@@ -47,9 +50,11 @@ def test_ranges_are_read_in_the_state_that_is_held(server: Server) -> None:
     found = TABLE.rows(SCHEMA, [Range(0, 4, 3, 0, 3), Range(4, 8, 9, 2, 3)])
     assert [row["x"] for one in found for row in one.to_pylist()] == [1, 2, 3, 5]
     assert server.uris == ["postgresql:///?host=h&user=me&password=very%20secret%26"]
-    first, back, mode, state, ways, whole, some, closed = server.said
+    first, back, mode, state, endless, ways, whole, some, closed = server.said
     assert (first, back, closed) == ("SELECT extract(epoch FROM pg_postmaster_start_time())::text", "rollback", "closed")
     assert "READ ONLY" in mode and state == "SET TRANSACTION SNAPSHOT '0003-1'" and "'enable_seqscan', 'off'" in ways
+    # a task may take its time, whatever the server's administrator thinks of transactions that wait
+    assert "'idle_in_transaction_session_timeout', 'transaction_timeout'" in endless and "'statement_timeout', '0'" in ways
     select = 'SELECT "x" AS "x", "d" AS "d" FROM "public"."t" WHERE '
     assert whole == select + "ctid >= '(0,0)'::tid AND ctid < '(4,0)'::tid"
     # which rows these are has to be the same for the task that reads the others
@@ -112,6 +117,24 @@ def test_no_other_machines_localhost_is_given_the_password(server: Server) -> No
 
 def test_without_a_secret_libpq_finds_one_there(server: Server) -> None:
     assert not dataclasses.replace(TABLE, secrets={}).unseen() and server.uris == ["postgresql:///?host=h&user=me"]
+
+
+def test_a_session_is_set_as_the_submitters_is(server: Server) -> None:
+    session = {"timezone": "Asia/Tokyo", "datestyle": "it's"}
+    assert not dataclasses.replace(TABLE, settings={**TABLE.settings, "session": session}).unseen()
+    assert [one for one in server.said if "$1" in one[0]] == [
+        ("SELECT set_config($1, $2, true)", name, value) for name, value in session.items()
+    ]
+
+
+def test_a_machine_without_the_submitters_revoked_certificates_does_not_connect(server: Server, tmp_path: Path) -> None:
+    revoked = tmp_path / "root.crl"
+    table = dataclasses.replace(TABLE, settings={**TABLE.settings, "revoked": [str(revoked)]})
+    assert (
+        re.fullmatch(r"/.*/root.crl, which the submitter has for revoked .*, is not there", table.unseen()) and not server.uris
+    )
+    revoked.touch()
+    assert not table.unseen()
 
 
 def test_names_in_queries_are_quoted_if_they_must_be() -> None:

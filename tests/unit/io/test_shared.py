@@ -102,12 +102,13 @@ def test_how_each_store_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"s3": {"region": "r"}, "gs": {"anonymous": True}, "hdfs": {"host": "n", "port": 8020}}
     assert set(settings) == {"s3", "gs", "hdfs"}
     for scheme, given in settings.items():
-        Store(scheme, given, {"secret_key": "k"} if scheme == "s3" else {})._filesystem  # noqa: B018
+        secrets: dict[str, Any] = {"s3": {"secret_key": "k"}, "gs": {}, "hdfs": {"extra_conf": {"a": "b"}}}
+        Store(scheme, given, secrets[scheme])._filesystem  # noqa: B018
     s3 = made["S3FileSystem"]
     assert (s3["region"], s3["secret_key"], s3["connect_timeout"]) == ("r", "k", 5.0)
     # without a limit, pyarrow would try for a quarter of an hour
     assert made["GcsFileSystem"] == {"anonymous": True, "retry_time_limit": datetime.timedelta(seconds=10)}
-    assert made["HadoopFileSystem"] == {"host": "n", "port": 8020}
+    assert made["HadoopFileSystem"] == {"host": "n", "port": 8020, "extra_conf": {"a": "b"}}
     assert shared.DISKS.scheme == ""
 
 
@@ -115,4 +116,7 @@ def test_secrets_are_in_no_text_about_a_store() -> None:
     store = Store("s3", {"region": "r"}, {"access_key": "AKID", "secret_key": "very-secret", "session_token": ""})
     assert "secret" not in repr(store).replace("secrets", "") and "AKID" not in repr(store)
     assert store.hidden("no very-secret for AKID") == "no *** for ***"
+    conf = {"a": "very", "b": "very-secret", "c": "True", "d": "3", "e": "pw1"}
+    hadoop = Store("hdfs", {}, {"extra_conf": conf})
+    assert hadoop.hidden("True: 3 of very-secret, pw1") == "True: 3 of ***, ***" and "pw1" not in repr(hadoop)
     assert store.shown("bucket/a.csv") == "s3://bucket/a.csv" and Store("hdfs", {}).shown("/a") == "hdfs:///a"

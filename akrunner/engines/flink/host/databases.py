@@ -23,11 +23,12 @@ class SharedTable:
         tasks: the number of tasks that get rows.
         must: whether it is an error if the machines cannot read it.
         begun: whether machines were told to read it, so that no other state will do if the job starts again.
+        closed: whether the state is given up.
     """
 
     def __init__(self, source: TableSource, snapshot: Snapshot, tasks: int, must: bool) -> None:
         self.source, self.tasks, self.must = source, tasks, must
-        self.begun = False
+        self.begun = self.closed = False
         self._snapshot = snapshot
 
     @classmethod
@@ -121,4 +122,5 @@ class SharedTable:
 
     def close(self) -> None:
         """End the transaction that holds the state."""
+        self.closed = True
         self._snapshot.close()

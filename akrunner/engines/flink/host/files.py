@@ -68,6 +68,8 @@ class SharedFiles:
 
     #: a job that starts again may read them another way
     begun = False
+    #: files are there for every attempt
+    closed = False
 
     @classmethod
     def of(cls, source: Any, tasks: int, trusted: bool = True, must: bool = False) -> SharedFiles | None:

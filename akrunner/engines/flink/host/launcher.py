@@ -80,7 +80,8 @@ class FlinkLauncher:
         Args:
             table: the table whose rows Flink brings to the tasks; None if the host feeds them.
             given: the subtasks, if this launcher is not to make and end them itself.
-            files: the files, or the table in a database, that the tasks' machines read, if all of them can.
+            files: the files, or the table in a database, that the tasks' machines read, if all of them can. Those that are closed, since
+                an earlier attempt could not read them, are left alone.
             parts: the sink whose files the tasks' machines write, if all of them can.
         """
         self._engine = engine
@@ -89,7 +90,7 @@ class FlinkLauncher:
         self._resources = resources
         self._table = table
         self._given = given
-        self._files = files
+        self._files = files if files is not None and not files.closed else None
         self._parts = parts
         self._remotes: dict[TaskSpec, RemoteSubtask] = {}
         self._ending: float | None = None
@@ -132,6 +133,8 @@ class FlinkLauncher:
         for remote in self._remotes.values():
             remote.settle()
         if self._files is not None and not self._can_read(self._files):
+            # who waits for the state's transaction, to change the table, would be waited for by the submitter that reads it
+            self._files.close()
             self._files = None
         if not all(remote.writes_output for remote in self._remotes.values()):
             self._parts = None

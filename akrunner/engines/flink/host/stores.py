@@ -3,7 +3,8 @@
 ::
 
     S3FileSystem, as its client was made from the environment, files and options -> endpoint, region; keys, unless they expire
-    GCSFileSystem, HadoopFileSystem                                              -> endpoint; the name node and the user
+    GCSFileSystem                                                                -> endpoint
+    HadoopFileSystem                                                             -> the name node and the user; its extra_conf
 """
 
 from __future__ import annotations
@@ -106,8 +107,14 @@ def _google(fs: Any, paths: Sequence[str], trusted: bool) -> Store:
 def _hadoop(fs: Any, paths: Sequence[str], trusted: bool) -> Store:
     given = fs.storage_options
     settings = {"host": given.get("host") or "default", "port": int(given.get("port") or 0)}
-    more = {name: given[name] for name in ("user", "extra_conf") if given.get(name)}
-    return Store("hdfs", {**settings, **more})
+    if given.get("user"):
+        settings["user"] = given["user"]
+    conf = given.get("extra_conf")
+    if conf and not trusted:
+        raise Unshared(
+            "it is opened with extra_conf=, which may have passwords, and with tls=False (--flink-no-tls) none is sent"
+        )
+    return Store("hdfs", settings, {"extra_conf": dict(conf)} if conf else {})
 
 
 _MAKERS: dict[str, Callable[[Any, Sequence[str], bool], Store]] = {"s3": _s3, "gs": _google, "gcs": _google, "hdfs": _hadoop}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import urllib.parse
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 
 from akrunner.io.pg_ranges import Column, network
 from akrunner.io.shared import Unshared
-from akrunner.io.systems import pg_snapshot
+from akrunner.io.systems import libpq, pg_snapshot
 from akrunner.io.systems.pg_snapshot import Snapshot, reached
 from akrunner.io.systems.postgres import SYSTEM, _Place
 from tests.unit.io.systems.test_postgres import NAMED, Server, server
@@ -29,8 +30,8 @@ LOOK = ("r", False, False, 160002, 10 * 8192 - 5, 8192, "me", "d", "17.5")
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """No settings of libpq's but those of a test. Returns the home directory."""
-    for name in ("PGPASSWORD", "PGHOST", "PGPORT", "PGUSER", "PGSSLMODE", "PGSERVICE", "PGPASSFILE"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("PG")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(pg_snapshot, "asked", lambda cursor, call: call())
     return tmp_path
@@ -56,12 +57,13 @@ def test_a_state_is_held_until_it_is_closed(server: Server, monkeypatch: pytest.
     assert settings == {
         "table": '"public"."t"', "select": '"x" AS "x", "l" AS "l", array_ndims(l)', "looks": [["", ""], ["array_ndims(l)", "wrong"]],
         "shown": URL, "snapshot": "0003-1", "started": "17.5", "network": "",
+        "session": {}, "revoked": [],
     }  # fmt: skip
     assert "s3cret" not in uri and snapshot.ranges.secrets == {"password": "s3cret"}
     assert "closed" not in server.said and any("idle_in_transaction" in str(one) for one in server.said)
     server.answers = [("generate_series", [(0, 7), (2, 0), (4, 5)])]
     assert snapshot.counted(1) == [(0, 2, 7), (4, 6, 5)], "without those that have no rows"
-    assert "generate_series(0::bigint, 9, 2)" in server.said[-1] and "b + 2)::tid" in server.said[-1]
+    assert "generate_series(0::bigint, 9, 2)" in server.said[-1] and "akrunner_pages.first + 2)::tid" in server.said[-1]
     assert snapshot.counted(100)[0] == (0, 1, 7)
     snapshot.close()
     assert server.said[-1] == "closed"
@@ -112,8 +114,47 @@ def test_what_the_url_and_the_environment_say_goes_along(server: Server, monkeyp
         **own, "host": "other", "port": "7", "user": "you", "target_session_attrs": "any",
     }  # fmt: skip
     assert told(held(server, "postgresql://a%40b@[::1]:5/x?table=t")) == {
-        **own, "host": "::1", "port": "5", "user": "a@b", "target_session_attrs": "any",
+        **own, "dbname": "x", "host": "::1", "port": "5", "user": "a@b", "target_session_attrs": "any",
     }  # fmt: skip
+
+
+def test_a_pooler_may_call_a_database_as_the_server_does_not(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told(held(server, "postgresql://h/pooled?table=t"))["dbname"] == "pooled"
+    assert told(held(server, "postgresql://h/pooled?table=t&dbname=b%20c"))["dbname"] == "b c"
+    monkeypatch.setenv("PGDATABASE", "around")
+    assert told(held(server, "postgresql://h?table=t"))["dbname"] == "around"
+
+
+def test_every_variable_of_libpqs_is_carried(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    carried = {option: variable for option, variable in libpq.OPTIONS.items() if variable and option != "service"}
+    for option, variable in carried.items():
+        monkeypatch.setenv(variable, f"of {option}")
+    sent = told(held(server, "postgresql:///?table=t"))
+    # the password is there, or not at all
+    assert "passfile" not in sent
+    assert {option: f"of {option}" for option in carried if option != "passfile"} == {
+        **sent,
+        "application_name": "of application_name",
+    }
+
+
+def test_what_libpq_knows_by_other_names(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PGTZ": "Asia/Tokyo", "PGDATESTYLE": "Default", "PGGEQO": "", "PGREQUIRESSL": "1"}.items():
+        monkeypatch.setenv(name, value)
+    snapshot = held(server)
+    assert snapshot.ranges.settings["session"] == {"timezone": "Asia/Tokyo"} and told(snapshot)["sslmode"] == "require"
+    monkeypatch.setenv("PGSSLMODE", "disable")
+    assert told(held(server))["sslmode"] == "disable"
+    # the URL may say as much as the environment
+    assert told(held(server, f"{URL}&require_auth=scram-sha-256&sslmode=verify-full"))["require_auth"] == "scram-sha-256"
+
+
+def test_rows_stay_where_they_are_once_pages_are_counted(server: Server) -> None:
+    held(server)
+    words = [one if isinstance(one, str) else one[0] for one in server.said]
+    (lock,) = [number for number, one in enumerate(words) if one == 'SELECT FROM "public"."t" LIMIT 0']
+    (size,) = [number for number, one in enumerate(words) if "pg_relation_size" in one]
+    assert lock < size
 
 
 @pytest.mark.parametrize(
@@ -136,6 +177,21 @@ def test_a_certificate_that_is_checked_here_is_checked_there(server: Server, bar
     assert told(held(server, url))["sslmode"] == "verify-ca", "as libpq does it, but also where there is no such file"
 
 
+def test_revoked_certificates_are_refused_there_too(server: Server, bare: Path) -> None:
+    def revoked(more: str) -> Any:
+        return held(server, URL + more).ranges.settings["revoked"]
+
+    full = "&sslmode=verify-full"
+    assert revoked(full) == []
+    (bare / ".postgresql").mkdir()
+    crl = bare / ".postgresql" / "root.crl"
+    crl.touch()
+    assert revoked(full) == [str(crl)] and told(held(server, URL + full))["sslcrl"] == str(crl)
+    assert revoked("&sslmode=prefer") == revoked("") == [], "no certificate is checked"
+    assert revoked(f"{full}&sslcrl={bare}/none") == [], "libpq has none here either"
+    assert revoked(f"{full}&sslcrldir={bare}") == [str(bare)]
+
+
 def passwords(server: Server, url: str, trusted: bool = True) -> str | None:
     snapshot = held(server, url, trusted=trusted)
     assert not re.search("pass-", snapshot.ranges.settings["uri"]) and "pass-" not in repr(snapshot.ranges)
@@ -147,11 +203,12 @@ def test_a_password_is_found_where_libpq_finds_it(
     server: Server, bare: Path, monkeypatch: pytest.MonkeyPatch, mode: int
 ) -> None:
     kept = bare / ".pgpass"
-    kept.write_text("# h:1:d:me:pass-x\nh:2:*:*:pass-2\n\nno\nh:1:d:me:pass-\\:\\\\1\n*:*:*:*:pass-*\n")
+    kept.write_text("# h:1:d:me:pass-x\nh:2:*:*:pass-2\n\nno\nh:1:d:me:pass-\\:\\\\1\nBig:*:*:*:pass-big\n*:*:*:*:pass-*\n")
     kept.chmod(mode)
     readable = mode == 0o600
     assert passwords(server, URL) == ("pass-:\\1" if readable else None)
     assert passwords(server, "postgresql://me@i/d?table=t") == ("pass-*" if readable else None)
+    assert passwords(server, "postgresql://me@Big/d?table=t") == ("pass-big" if readable else None)
     (bare / "other").write_text("h:*:*:me:pass-other")
     (bare / "other").chmod(0o600)
     assert passwords(server, f"{URL}&passfile={bare}/other") == "pass-other"

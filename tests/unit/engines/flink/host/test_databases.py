@@ -77,9 +77,9 @@ def test_what_the_shares_read_is_the_table(monkeypatch: pytest.MonkeyPatch) -> N
         assert len(found) in (sum(counts) // 2, sum(counts) // 2 + 1)
         seen += found
     assert sorted(seen) == [1000 * page + row for page, count in enumerate(counts) for row in range(count)]
-    assert table.begun and not held.closed
+    assert table.begun and not held.closed and not table.closed
     table.close()
-    assert held.closed
+    assert held.closed and table.closed
 
 
 def test_a_task_that_is_over_reads_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,7 +184,10 @@ class Files:
         self.shares = [[], []] if shared else None
         self.source = SimpleNamespace(replayable=True)
         self.must, self.is_worth_it = must, is_worth_it
-        self.begun = False
+        self.begun = self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
 
     def order(self, share: int) -> pb.Files:
         return pb.Files(format=f"share {share}")
@@ -193,18 +196,28 @@ class Files:
 @pytest.mark.parametrize(("sees", "shared"), [(True, True), (False, True), (True, False)])
 def test_files_are_read_there_only_if_all_machines_have_them(sees: bool, shared: bool, kit: Kit, started: list[Any]) -> None:
     engine = Engine(place(0, reads_files=True), place(1, reads_files=sees), place(2, reads_files=True))
-    job = of(kit, cluster=ClusterSpec(2, 1))
-    with kit.launcher(engine, job, files=Files(shared)) as launcher:
+    job, files = of(kit, cluster=ClusterSpec(2, 1)), Files(shared)
+    with kit.launcher(engine, job, files=files) as launcher:
         launcher.addresses()
         for task in job.cluster.tasks:
             launcher.start(task)
         there = sees and shared
         assert isinstance(launcher.feeder({}), CountingFeeder) is there
+        assert files.closed is not there, "no state is held for machines that do not read it"
     formats = [order.files.format if order.HasField("files") else None for _, order, _ in started]
     assert formats == (["share 0", "share 1", None] if there else [None] * 3)
     asked = [told(one)[0].ask for one in engine.remotes]
     assert [len(ask.files) for ask in asked] == [1, 1, 0], "a server reads no rows"
     assert [ask.store.scheme for ask in asked] == ["s3", "s3", ""], "and gets no keys"
+
+
+def test_no_machine_is_asked_for_a_state_that_is_given_up(kit: Kit) -> None:
+    engine, files = Engine(place(0, reads_files=True)), Files()
+    files.close()
+    with kit.launcher(engine, of(kit, cluster=ClusterSpec(1)), files=files) as launcher:
+        launcher.addresses()
+        assert launcher.feeder({}) is None and not launcher.notes()
+    assert not told(engine.remotes[0])[0].ask.files
 
 
 @pytest.mark.parametrize("is_worth_it", [True, False])

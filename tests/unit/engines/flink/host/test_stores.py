@@ -137,3 +137,15 @@ def test_hdfs_has_a_name_node_and_a_user() -> None:
     hadoop.storage_options = {}
     assert of(hadoop) == Store("hdfs", {"host": "default", "port": 0})
     assert set(stores._MAKERS) == {"s3", "gs", "gcs", "hdfs"}
+
+
+def test_what_hadoop_is_set_to_may_be_secret() -> None:
+    conf = {"hadoop.rpc.protection": "privacy", "fs.s3a.secret.key": "very-secret"}
+    hadoop = SimpleNamespace(protocol="hdfs", storage_options={"host": "name", "extra_conf": conf})
+    found = of(hadoop)
+    assert found == Store("hdfs", {"host": "name", "port": 0}, {"extra_conf": conf}) and "very-secret" not in repr(found)
+    # without it, the machines would speak to the name node less safely
+    with pytest.raises(
+        Unshared, match=r"extra_conf=, which may have passwords, and with tls=False \(--flink-no-tls\) none is sent"
+    ):
+        place_of(hadoop, (), False)
