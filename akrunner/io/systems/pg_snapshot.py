@@ -18,7 +18,6 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from akrunner.io.pg_ranges import ENDLESS, STARTED, Column, Ranges, expressions, network
 from akrunner.io.shared import Unshared
-from akrunner.io.systems.adbc import asked
 from akrunner.io.systems.base import Url
 from akrunner.io.systems.libpq import options_of, session_of
 
@@ -151,7 +150,7 @@ class Snapshot:
             found: list[tuple[int, int]] = self._cursor.fetchall()
             return found
 
-        return [(first, first + each, count) for first, count in asked(self._cursor, rows) if count]
+        return [(first, first + each, count) for first, count in rows() if count]
 
     def close(self) -> None:
         """End the transaction."""

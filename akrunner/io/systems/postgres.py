@@ -28,8 +28,9 @@ from akrunner.io import pg_ranges
 from akrunner.io.commits import last_step
 from akrunner.io.paths import local_path
 from akrunner.io.systems import libpq, pg_types
-from akrunner.io.systems.adbc import asked, driver
+from akrunner.io.systems.adbc import driver
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, check_truths, dotted, quoted, slices
+from akrunner.io.systems.pg_connection import Connection
 from akrunner.io.systems.pg_snapshot import Snapshot
 from akrunner.io.table import TableSource
 from akrunner.wire.near import nearest
@@ -42,6 +43,8 @@ _CONNECTIONS = 4
 #: how many batches of a connection may wait to be drawn
 _AHEAD = 2
 _CONNECT_SECONDS = 30
+#: libpq's options by which a connection ends two minutes after the network has gone silent; the system's own are hours
+_SILENCE = {"keepalives_idle": "60", "keepalives_interval": "15", "keepalives_count": "4", "tcp_user_timeout": "120000"}
 _WAIT = 0.1
 
 
@@ -66,7 +69,7 @@ class _Postgres:
         what = f"source: cannot read {place.shown}"
         with ours(SourceError, what), place.reading() as cursor:
             rows = place.named(cursor, table) if table is not None else f"({_inner(query or '')}) AS q"
-            schema = asked(cursor, lambda: cursor.adbc_execute_schema(f"SELECT * FROM {rows}"))
+            schema = cursor.adbc_execute_schema(f"SELECT * FROM {rows}")
             if columns is not None and set(columns) <= set(schema.names):
                 schema = pa.schema([schema.field(schema.names.index(name)) for name in columns])
             found = pg_types.described(cursor, schema, place.decimals, place.shown)
@@ -120,6 +123,9 @@ class _Place:
         options.setdefault("application_name", "akrunner")
         if "PGCONNECT_TIMEOUT" not in os.environ:
             options.setdefault("connect_timeout", str(_CONNECT_SECONDS))
+        if "service" not in options and "PGSERVICE" not in os.environ:
+            # a service's file may have its own
+            return {**_SILENCE, **options}
         return options
 
     @functools.cached_property
@@ -139,7 +145,7 @@ class _Place:
             options["password"] = self.password
         return f"{self.url.base}?{urllib.parse.urlencode(options, quote_via=urllib.parse.quote)}"
 
-    def connect(self) -> Any:
+    def connect(self) -> Connection:
         """Return a connection in a transaction.
 
         Raises:
@@ -147,7 +153,7 @@ class _Place:
             ConfigError: the driver is missing.
         """
         postgres = driver("adbc_driver_postgresql", "postgres")
-        return postgres.connect(self._uri)
+        return Connection(lambda: postgres.connect(self._uri), self.shown)
 
     @contextlib.contextmanager
     def reading(self, snapshot: str | None = None) -> Iterator[Any]:
@@ -227,8 +233,7 @@ class _Reading:
     def stop(self) -> None:
         self._stopped.set()
         for cursor in list(self._cursors):
-            with contextlib.suppress(Exception):
-                cursor.adbc_cancel()
+            cursor.adbc_cancel()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         self._stopped.clear()
@@ -267,12 +272,14 @@ class _Reading:
         cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(pg_ranges.BATCH_BYTES)})
         query = f"SELECT {pg_ranges.expressions(self._columns)} FROM {self._rows} {condition}"
         self._cursors.append(cursor)
+        ended = False
         try:
-            asked(cursor, lambda: cursor.execute(query))
+            cursor.execute(query)
             yield from cursor.fetch_record_batch()
+            ended = True
         finally:
             self._cursors.remove(cursor)
-            with contextlib.suppress(Exception):
+            if not ended:
                 cursor.adbc_cancel()
 
     def _beside(self, snapshot: str, parts: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -311,8 +318,7 @@ class _Reading:
         finally:
             over.set()
             for cursor in list(self._cursors):
-                with contextlib.suppress(Exception):
-                    cursor.adbc_cancel()
+                cursor.adbc_cancel()
             for thread in threads:
                 thread.join(5.0)
 

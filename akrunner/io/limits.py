@@ -1,0 +1,83 @@
+"""How long a job may wait for another program, such as a database that takes its rows.
+
+::
+
+    with limited(timeout=600, stall_timeout=60):      around a job and the commit of its output
+        waited(call, interrupt, what)                 raises JobTimeoutError once the 600 seconds are over
+        waited(call, interrupt, what, quiet())        raises JobStalledError if the call takes 60 seconds
+
+The limits are those of the thread that runs the job, which looks at nothing else while it waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any, NamedTuple, TypeVar
+
+from akrunner.errors import JobStalledError, JobTimeoutError
+from akrunner.io.sql import heard
+
+_Given = TypeVar("_Given")
+
+
+class _Limits(NamedTuple):
+    """Seconds, and the monotonic time at which the first of them are over; None: no limit."""
+
+    timeout: float | None = None
+    until: float | None = None
+    stall_timeout: float | None = None
+
+
+_LIMITS: ContextVar[_Limits] = ContextVar("akrunner_limits", default=_Limits())  # noqa: B039 -- a tuple is not changed
+
+
+@contextlib.contextmanager
+def limited(timeout: float | None, stall_timeout: float | None) -> Iterator[None]:
+    """Limit the waits in a block.
+
+    Args:
+        timeout: how many seconds the block may take; None: as many as it likes.
+        stall_timeout: how many seconds a wait in which something has to move may take; None: as many as it likes.
+    """
+    until = time.monotonic() + timeout if timeout else None
+    token = _LIMITS.set(_Limits(timeout, until, stall_timeout or None))
+    try:
+        yield
+    finally:
+        _LIMITS.reset(token)
+
+
+def quiet() -> float | None:
+    """Return how many seconds a wait in which something has to move may take; None: as many as it likes."""
+    return _LIMITS.get().stall_timeout
+
+
+def waited(call: Callable[[], _Given], interrupt: Callable[[], Any], what: str, seconds: float | None = None) -> _Given:
+    """Do work that waits for another program, as `akrunner.io.sql.heard` does, within the job's limits.
+
+    Args:
+        interrupt: ends the work early.
+        what: whom the work waits for, in errors.
+        seconds: how long it may take; None: as long as the job has.
+    Raises:
+        BaseException: whatever `call` raises.
+        JobTimeoutError: the job's time is over.
+        JobStalledError: it took more than `seconds`.
+    """
+    limits = _LIMITS.get()
+    left = max(0.0, limits.until - time.monotonic()) if limits.until is not None else None
+    try:
+        return heard(call, interrupt, min((one for one in (left, seconds) if one is not None), default=None))
+    except TimeoutError:
+        if limits.until is not None and time.monotonic() >= limits.until:
+            raise JobTimeoutError(
+                f"the job took longer than timeout={limits.timeout:g} s and was stopped: it waits for {what}, which does not "
+                "answer"
+            ) from None
+        raise JobStalledError(
+            f"nothing has moved for {seconds:g} s: the job waits for {what}, which does not answer\n"
+            "(stall_timeout= (--stall-timeout) waits longer (0: for ever), stall_action='warn' (--stall-action warn) goes on)"
+        ) from None

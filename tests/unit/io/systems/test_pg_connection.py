@@ -1,0 +1,114 @@
+"""A connection that can be ended, whatever the driver waits for."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from akrunner.errors import JobTimeoutError
+from akrunner.io import limits
+from akrunner.io.systems import pg_connection
+from akrunner.io.systems.pg_connection import Connection
+
+
+class Driver:
+    """A connection and a cursor in one, which wait for bytes of a socket as libpq does: without an end."""
+
+    def __init__(self, cancels: bool) -> None:
+        self.here, self.there = socket.socketpair()
+        self._cancels = cancels
+        self.closed = False
+        #: ends the call that would otherwise ask the server for ever
+        self.over = threading.Event()
+
+    def cursor(self) -> Driver:
+        return self
+
+    def execute(self, query: str) -> str:
+        if not self.here.recv(1):
+            raise OSError("the server closed the connection unexpectedly")
+        return "answered"
+
+    def adbc_cancel(self) -> None:
+        if self._cancels:
+            self.there.sendall(b"!")
+        else:
+            self.over.wait(60)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def end(self) -> None:
+        self.over.set()
+        self.here.close()
+        self.there.close()
+
+
+@pytest.fixture(params=[True, False], ids=["the server answers", "nobody answers"])
+def driver(request: pytest.FixtureRequest) -> Any:
+    made: list[Driver] = []
+
+    def connect() -> Driver:
+        made.append(Driver(request.param))
+        return made[-1]
+
+    connection = Connection(connect, "postgresql://there/db")
+    yield connection, made[0], request.param
+    made[0].end()
+    pg_connection._LEFT.clear()
+
+
+def test_a_wait_ends_although_nobody_answers(driver: Any) -> None:
+    connection, below, answers = driver
+    with limits.limited(0.2, None), pytest.raises(JobTimeoutError, match="waits for postgresql://there/db"):
+        connection.cursor().execute("SELECT 1")
+    connection.close()
+    # what still asks the server to stop uses the connection, which is kept then
+    assert below.closed is answers
+    assert (below in pg_connection._LEFT) is not answers
+
+
+def test_a_read_ends_in_another_thread(driver: Any) -> None:
+    connection, below, answers = driver
+    told: list[Any] = []
+
+    def read() -> None:
+        try:
+            told.append(below.execute("rows"))
+        except OSError as e:
+            told.append(e)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    connection.cursor().adbc_cancel()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert told == ["answered"] if answers else isinstance(told[0], OSError)
+
+
+def test_only_the_connection_s_own_socket_is_shut(driver: Any) -> None:
+    connection, below, answers = driver
+    others = socket.socketpair()
+    try:
+        connection._shut()
+        others[0].sendall(b"x")
+        assert others[1].recv(1) == b"x"
+        assert below.here.recv(1) == b""
+    finally:
+        for one in others:
+            one.close()
+
+
+def test_a_descriptor_that_is_something_else_by_now_is_let_alone(driver: Any) -> None:
+    connection, below, answers = driver
+    one, other = socket.socketpair()
+    try:
+        pg_connection._shut(one.fileno(), -1)
+        one.sendall(b"x")
+        assert other.recv(1) == b"x"
+    finally:
+        one.close()
+        other.close()

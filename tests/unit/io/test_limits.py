@@ -1,0 +1,59 @@
+"""How long a job may wait for another program."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from akrunner.errors import JobStalledError, JobTimeoutError
+from akrunner.io import limits
+
+
+class Endless:
+    """Work that ends only when it is interrupted."""
+
+    def __init__(self) -> None:
+        self.interrupted = threading.Event()
+
+    def __call__(self) -> str:
+        assert self.interrupted.wait(60)
+        return "ended"
+
+
+def test_without_limits_a_wait_gives_what_the_work_gives() -> None:
+    assert limits.quiet() is None
+    assert limits.waited(lambda: 5, lambda: None, "it") == 5
+    with pytest.raises(ZeroDivisionError):
+        limits.waited(lambda: 1 // 0, lambda: None, "it")
+
+
+def test_the_job_s_time_ends_a_wait_that_began_before() -> None:
+    work = Endless()
+    with limits.limited(0.2, None), pytest.raises(JobTimeoutError, match=r"timeout=0.2 s .* waits for db://there, which does not"):
+        limits.waited(work, work.interrupted.set, "db://there")
+    assert work.interrupted.is_set()
+
+
+def test_the_job_s_time_counts_from_the_block_s_begin() -> None:
+    with limits.limited(0.1, None):
+        assert limits.waited(lambda: 5, lambda: None, "it") == 5
+        time.sleep(0.2)
+        work = Endless()
+        with pytest.raises(JobTimeoutError):
+            limits.waited(work, work.interrupted.set, "it")
+
+
+def test_a_wait_in_which_something_has_to_move_has_a_limit_of_its_own() -> None:
+    work = Endless()
+    with limits.limited(600, 0.2):
+        assert limits.quiet() == 0.2
+        with pytest.raises(JobStalledError, match=r"nothing has moved for 0.2 s: the job waits for it.*\n.*stall_timeout="):
+            limits.waited(work, work.interrupted.set, "it", limits.quiet())
+    assert limits.quiet() is None
+
+
+def test_no_stall_timeout_is_no_limit() -> None:
+    with limits.limited(None, 0):
+        assert limits.quiet() is None
