@@ -97,7 +97,7 @@ class Snapshot:
             # the time between two attempts of a job may be hours
             cursor.execute(ENDLESS)
             # its lock keeps the table's rows in their pages: VACUUM FULL would move some behind the last page that is counted
-            asked(cursor, lambda: cursor.execute(f"SELECT FROM {table} LIMIT 0"))
+            cursor.execute(f"SELECT FROM {table} LIMIT 0")
             cursor.execute(_LOOK, (table,))
             kind, children, standby, version, size, page, user, database, started = cursor.fetchone()
             if kind not in ("r", "m") or children:
