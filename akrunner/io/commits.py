@@ -18,10 +18,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
+from akrunner.errors import WriteError
 from akrunner.foreign import in_words
+from akrunner.io.limits import deadline
 from akrunner.patience import Patience
 
-#: how many seconds Ctrl-C waits for a step that another program takes, and how often to look
+#: how many seconds Ctrl-C, or the end of the job's time, waits for a step that another program takes, and how often to look
 _STEP_SECONDS, _TICK = 30.0, 0.05
 
 
@@ -80,6 +82,7 @@ def last_step(shown: str, step: Callable[[], object], elsewhere: bool = False) -
         elsewhere: whether another program takes it, which may never answer: then `step` runs in a thread of its own.
     Raises:
         Exception: whatever `step` raises, also if a signal came.
+        WriteError: the step has not ended, and the job's time is over.
     """
     told = (
         f"output: it is not known whether {shown} was written, as its commit had not ended; look at it before you run the job "
@@ -87,7 +90,7 @@ def last_step(shown: str, step: Callable[[], object], elsewhere: bool = False) -
     )
     try:
         with Patience() as patience:
-            _taken(step, patience) if elsewhere else step()
+            _taken(step, patience, WriteError(f"{told} (timeout= has passed)")) if elsewhere else step()
             told = f"output: {shown} was written: its commit ended before the signal took effect"
     except Exception:
         raise
@@ -113,8 +116,12 @@ def closing(thing: Closable) -> Iterator[Closable]:
     thing.close()
 
 
-def _taken(step: Callable[[], object], patience: Patience) -> None:
-    """Take a step in a thread of its own, and wait for its end; after a signal not for long."""
+def _taken(step: Callable[[], object], patience: Patience, late: WriteError) -> None:
+    """Take a step in a thread of its own, and wait for its end; after a signal, or the end of the job's time, not for long.
+
+    Args:
+        late: raised if the job's time is over and the step has not ended.
+    """
     failed: list[BaseException] = []
     done = threading.Event()
 
@@ -128,9 +135,12 @@ def _taken(step: Callable[[], object], patience: Patience) -> None:
 
     threading.Thread(target=run, name="akrunner-commit", daemon=True).start()
     until: float | None = None
+    over = deadline()
     try:
         # the third signal is raised in here
         while not done.wait(_TICK):
+            if over is not None and time.monotonic() >= over + _STEP_SECONDS:
+                raise late
             if patience.waits and until is None:
                 until = time.monotonic() + _STEP_SECONDS
             if until is not None and time.monotonic() >= until:

@@ -55,6 +55,11 @@ def quiet() -> float | None:
     return _LIMITS.get().stall_timeout
 
 
+def deadline() -> float | None:
+    """Return the monotonic time at which the job's time is over; None: never."""
+    return _LIMITS.get().until
+
+
 def waited(call: Callable[[], _Given], interrupt: Callable[[], Any], what: str, seconds: float | None = None) -> _Given:
     """Do work that waits for another program, as `akrunner.io.sql.heard` does, within the job's limits.
 

@@ -8,14 +8,16 @@ import time
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import AkrunnerError, JobStalledError, JobTimeoutError
+from akrunner.errors import AkrunnerError, JobStalledError, JobTimeoutError, WriteError
 from akrunner.io import systems
 from akrunner.io.limits import limited
+from akrunner.io.systems.pg_connection import Connection
 from tests.servers.postgres import USER, Postgres
 from tests.servers.silent import silent
 
 #: seconds within which a wait ends that would last for ever
 _SOON = 30.0
+committed = Connection.commit
 
 
 def url(port: int, table: str) -> str:
@@ -38,7 +40,20 @@ def test_a_write_ends(postgres: Postgres, timeout: float | None, stall: float | 
     assert postgres.sql("SELECT count(*) FROM pg_tables WHERE tablename = 'taken'") == [(0,)]
 
 
-def test_a_commit_ends(postgres: Postgres) -> None:
+def test_a_commit_ends(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("akrunner.io.commits._STEP_SECONDS", 1.0)
+    rows = pa.record_batch({"id": pa.array([1, 2], pa.int64())})
+    with silent(postgres.port) as proxy:
+        sink = systems.system_of(url(proxy.port, "taken")).output(url(proxy.port, "taken"), rows.schema, False)
+        sink.write_rows(rows)
+        # the rows arrive, and the word that commits them does not
+        monkeypatch.setattr(Connection, "commit", lambda self: (proxy.silent.set(), committed(self)))
+        with pytest.raises(WriteError, match="it is not known whether .* was written"), limited(3.0, None):
+            sink.commit()
+        sink.abort()
+
+
+def test_work_before_the_commit_ends(postgres: Postgres) -> None:
     rows = pa.record_batch({"id": pa.array([1, 2], pa.int64())})
     with silent(postgres.port) as proxy:
         sink = systems.system_of(url(proxy.port, "taken")).output(url(proxy.port, "taken"), rows.schema, False)
@@ -47,6 +62,7 @@ def test_a_commit_ends(postgres: Postgres) -> None:
         with pytest.raises(AkrunnerError), limited(3.0, None):
             sink.commit()
         sink.abort()
+    assert postgres.sql("SELECT count(*) FROM pg_tables WHERE tablename = 'taken'") == [(0,)]
 
 
 @pytest.mark.parametrize("connections", [1, 3])

@@ -75,6 +75,8 @@ class _FlightSql(Server):
             try:
                 last_step(target.place.shown, transaction.commit, elsewhere=True)
             except Exception as e:
+                if still_runs(e):
+                    raise
                 raise unknown(target.place.shown, e) from None
 
     def _bring(self, cursor: Any, target: Target, made: str, these: str = "") -> None:

@@ -25,7 +25,7 @@ import pyarrow as pa
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io import pg_ranges
-from akrunner.io.commits import last_step
+from akrunner.io.commits import last_step, still_runs
 from akrunner.io.paths import local_path
 from akrunner.io.systems import libpq, pg_types
 from akrunner.io.systems.adbc import driver
@@ -460,6 +460,8 @@ class _Writing(Transaction):
         try:
             last_step(self._place.shown, self._connection.commit, elsewhere=True)
         except Exception as e:
+            if still_runs(e):
+                raise
             raise WriteError(
                 f"output: {self._place.shown}: it is not known whether the rows are there: the connection was lost while they "
                 f"were committed ({e}); look at the table before you run the job again"

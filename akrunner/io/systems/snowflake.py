@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from akrunner.errors import ConfigError, SinkError
-from akrunner.io.commits import closing, last_step
+from akrunner.io.commits import closing, last_step, still_runs
 from akrunner.io.paths import local_path
 from akrunner.io.systems.adbc import asked, driver
 from akrunner.io.systems.base import Url, quoted
@@ -132,6 +132,8 @@ class _Snowflake(Server):
         try:
             last_step(target.place.shown, lambda: cursor.executescript(statement), elsewhere=True)
         except Exception as e:
+            if still_runs(e):
+                raise
             # Snowflake's own refusals have a code
             if getattr(e, "sqlstate", None) or getattr(e, "vendor_code", None):
                 raise
