@@ -127,5 +127,9 @@ def _run(
             path, lambda columns: sink_to(path, columns, codec.write_examples, output_format, overwrite, layout)
         )
     with kept(prepared.table.bad):
-        outcome = run_into(sink, lambda: keeping(prepared.table.bad, lambda: engine.run(job, prepared.table, sink, observer)), job.supervision)
+        outcome = run_into(
+            sink,
+            lambda: keeping(prepared.table.bad, lambda: engine.run(job, prepared.table, sink, observer)),
+            job.supervision.waits,
+        )
     return Result(None, None if outcome.only_asked else sink.path, outcome.tasks, outcome.stats, outcome.work_dir)

@@ -207,6 +207,11 @@ class SupervisionSpec:
     stall_action: str = "fail"
     max_restarts: int = 0
 
+    @property
+    def waits(self) -> tuple[float | None, float | None]:
+        """How many seconds the job may take, and how many a wait in which something has to move; None: as many as it likes."""
+        return self.timeout, (self.stall_timeout or None) if self.stall_action == "fail" else None
+
     def __post_init__(self) -> None:
         _put(self, "timeout", check_seconds("timeout", self.timeout, none=True))
         for name in ("start_timeout", "exit_grace"):

@@ -20,7 +20,6 @@ from akrunner.io.sinks import FirstBatchSink
 from akrunner.prepare.arguments import SchemaLike
 from akrunner.prepare.job import check_output
 from akrunner.prepare.schemas import schema_of
-from akrunner.spec import SupervisionSpec
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import OutputSink, RowsSink, file_sink
 
@@ -125,24 +124,19 @@ def keeping(bad: BadRows | None, run: Callable[[], Job]) -> Job:
         return outcome
 
 
-def run_into(sink: OutputSink | FirstBatchSink, run: Callable[[], Job], supervision: SupervisionSpec | None = None) -> Job:
+def run_into(
+    sink: OutputSink | FirstBatchSink, run: Callable[[], Job], waits: tuple[float | None, float | None] = (None, None)
+) -> Job:
     """Run a job that writes to a sink, and commit its output, or nothing if its script was only asked for its help.
 
-    Args: supervision: of the job; its limits hold also while the sink waits for a server. None: it has none.
+    Args: waits: as `SupervisionSpec.waits`, for the waits of the sink.
     Returns: the return value of `run`, once the job has ended.
     Raises: the exceptions of `run`; WriteError: the output cannot be stored. In both cases nothing is written, and an output
         that was there before is still there.
     """
-    with uncommitted(sink), limited(*_limits(supervision)):
+    with uncommitted(sink), limited(*waits):
         outcome = run()
         if not outcome.only_asked:
             with underway(WriteError, f"output: cannot store {sink.path}"):
                 sink.commit()
         return outcome
-
-
-def _limits(supervision: SupervisionSpec | None) -> tuple[float | None, float | None]:
-    """Return the seconds for the job, and those for a wait in which something has to move."""
-    if supervision is None:
-        return None, None
-    return supervision.timeout, supervision.stall_timeout if supervision.stall_action == "fail" else None

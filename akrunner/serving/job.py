@@ -96,7 +96,11 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
         path = os.fspath(given.output)
         sink = sink_to(path, schema, codec.write_examples, given.output_format, given.overwrite, layout)
     with kept(prepared.table.bad):
-        outcome = run_into(sink, lambda: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, observer)), prepared.job.supervision)
+        outcome = run_into(
+            sink,
+            lambda: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, observer)),
+            prepared.job.supervision.waits,
+        )
     return Result(None, sink.path, outcome.tasks, outcome.stats, outcome.work_dir)
 
 

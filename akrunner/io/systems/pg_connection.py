@@ -16,6 +16,7 @@ import os
 import socket
 import stat
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -27,8 +28,6 @@ _Given = TypeVar("_Given")
 _GRACE = 1.0
 #: held while a connection is made, whose socket is the one that was not there before
 _MAKING = threading.Lock()
-#: connections that libpq still uses, which must not be freed
-_LEFT: list[Any] = []
 
 
 class Connection:
@@ -69,19 +68,27 @@ class Connection:
         self.wait(self._connection.rollback)
 
     def close(self) -> None:
-        """Close the connection, and thereby roll back what was not committed. If a call of the driver does not end, only the socket is
-        shut."""
+        """Close the connection, and thereby roll back what was not committed. While a call of the driver has not ended, only the socket is
+        shut: libpq still uses the rest."""
         if self._cancelling is not None:
             self._cancelling.join(2 * _GRACE)
-        if self._calls or (self._cancelling is not None and self._cancelling.is_alive()):
+        if self._is_used():
             self._closed.set()
             self._shut()
-            _LEFT.append(self._connection)
+            _begun(self._close_later)
             return
         try:
             self.wait(self._connection.close)
         finally:
             self._closed.set()
+
+    def _is_used(self) -> bool:
+        return self._calls > 0 or (self._cancelling is not None and self._cancelling.is_alive())
+
+    def _close_later(self) -> None:
+        while self._is_used():
+            time.sleep(_GRACE)
+        self._connection.close()
 
     def wait(self, call: Callable[[], _Given], cancel: Callable[[], Any] | None = None, quiet: float | None = None) -> _Given:
         """Return what a call of the driver returns.

@@ -31,7 +31,10 @@ def test_without_limits_a_wait_gives_what_the_work_gives() -> None:
 
 def test_the_job_s_time_ends_a_wait_that_began_before() -> None:
     work = Endless()
-    with limits.limited(0.2, None), pytest.raises(JobTimeoutError, match=r"timeout=0.2 s .* waits for db://there, which does not"):
+    with (
+        limits.limited(0.2, None),
+        pytest.raises(JobTimeoutError, match=r"timeout=0.2 s .* waits for db://there, which does not"),
+    ):
         limits.waited(work, work.interrupted.set, "db://there")
     assert work.interrupted.is_set()
 

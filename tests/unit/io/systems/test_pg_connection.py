@@ -20,7 +20,7 @@ class Driver:
     def __init__(self, cancels: bool) -> None:
         self.here, self.there = socket.socketpair()
         self._cancels = cancels
-        self.closed = False
+        self.closed = threading.Event()
         #: ends the call that would otherwise ask the server for ever
         self.over = threading.Event()
 
@@ -39,7 +39,7 @@ class Driver:
             self.over.wait(60)
 
     def close(self) -> None:
-        self.closed = True
+        self.closed.set()
 
     def end(self) -> None:
         self.over.set()
@@ -58,7 +58,6 @@ def driver(request: pytest.FixtureRequest) -> Any:
     connection = Connection(connect, "postgresql://there/db")
     yield connection, made[0], request.param
     made[0].end()
-    pg_connection._LEFT.clear()
 
 
 def test_a_wait_ends_although_nobody_answers(driver: Any) -> None:
@@ -66,9 +65,10 @@ def test_a_wait_ends_although_nobody_answers(driver: Any) -> None:
     with limits.limited(0.2, None), pytest.raises(JobTimeoutError, match="waits for postgresql://there/db"):
         connection.cursor().execute("SELECT 1")
     connection.close()
-    # what still asks the server to stop uses the connection, which is kept then
-    assert below.closed is answers
-    assert (below in pg_connection._LEFT) is not answers
+    # what still asks the server to stop uses the connection, which is closed later then
+    assert below.closed.is_set() is answers
+    below.over.set()
+    assert below.closed.wait(60)
 
 
 def test_a_read_ends_in_another_thread(driver: Any) -> None:
