@@ -90,7 +90,7 @@ def test_a_read_ends_in_another_thread(driver: Any) -> None:
 
 
 def test_only_the_connection_s_own_socket_is_shut(driver: Any) -> None:
-    connection, below, answers = driver
+    connection, below, _answers = driver
     others = socket.socketpair()
     try:
         connection._shut()
@@ -103,7 +103,7 @@ def test_only_the_connection_s_own_socket_is_shut(driver: Any) -> None:
 
 
 def test_a_descriptor_that_is_something_else_by_now_is_let_alone(driver: Any) -> None:
-    connection, below, answers = driver
+    _connection, _below, _answers = driver
     one, other = socket.socketpair()
     try:
         pg_connection._shut(one.fileno(), -1)
