@@ -93,7 +93,8 @@ def run(
         chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
             chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
         bind_host: the address of this machine at which TensorFlow's servers listen.
-        advertised_host: the name by which others reach `bind_host`.
+        advertised_host: the name by which the tasks reach each other's servers, which TF_CONFIG has; None: `bind_host`, or, on
+            Flink, each machine's own address.
         engine: for its `options` and `host`; None: the program's own.
         python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
             local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.
@@ -232,7 +233,8 @@ def stream(
         chief: False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the
             chief. None: a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.
         bind_host: the address of this machine at which TensorFlow's servers listen.
-        advertised_host: the name by which others reach `bind_host`.
+        advertised_host: the name by which the tasks reach each other's servers, which TF_CONFIG has; None: `bind_host`, or, on
+            Flink, each machine's own address.
         engine: for its `options` and `host`; None: the program's own.
         python_env: the environment with TensorFlow: an interpreter, a venv or conda directory, a packed environment (conda-pack;
             local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this interpreter.

@@ -14,7 +14,7 @@ from akrunner.cli import variables
 from akrunner.cli.engines import MASTER
 from akrunner.cli.flink import running_cluster
 from akrunner.cli.given import flag
-from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, telling
+from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, exit_codes, telling
 
 if TYPE_CHECKING:
     from akrunner.detached import Status
@@ -23,7 +23,24 @@ JSON = flag("as_json")
 MASTER_HELP = (
     f"Flink's REST address, HOST:PORT or a URL. Default: ${MASTER}, else the cluster `akrunner flink start` has brought up."
 )
-EPILOG = "Exit codes: 0; 1 the job failed, why is on stderr; 2 no cluster there, or no such job; 143 it was cancelled."
+_REFUSED = "2 no cluster answers, or it has no such job; 4 stdout could not be written"
+#: command -> its exit codes
+EPILOGS = {
+    "status": exit_codes(
+        "0 the job has not failed (with --wait: it has succeeded), or JOB is left out; 1 the job failed, and stderr has the reason, or "
+        f"the JobManager is gone; {_REFUSED}",
+        "with --wait, the job was cancelled",
+    ),
+    "logs": exit_codes(
+        "0 the lines were printed (with --follow: and the job has succeeded); 1 with --follow, the job failed, and stderr has the "
+        f"reason, or the JobManager is gone; {_REFUSED}",
+        "with --follow, the job was cancelled",
+    ),
+    "cancel": exit_codes(
+        "0 the job has ended, and stdout says whether it was cancelled or had ended before; 1 it has not ended within a minute, or the "
+        f"JobManager is gone; {_REFUSED}",
+    ),
+}
 
 
 def master(given: str | None) -> str:
@@ -93,25 +110,38 @@ def status(
         jobs = [detached.wait(where, job) if wait else detached.status(where, job)]
     else:
         jobs = detached.listed(where)
-    failed = bool(job and (jobs[0].error or jobs[0].state == "FAILED" or (wait and jobs[0].state != "FINISHED")))
-    code = (EXIT_TERMINATED if jobs[0].state == "CANCELED" else EXIT_FAILED) if failed else 0
+    code = _code(jobs[0], wait) if job else 0
     if as_json:
         found = [dataclasses.asdict(one) for one in jobs]
-        head = {"ok": not failed, "exit_code": code}
+        head = {"ok": code == 0, "exit_code": code}
         emit({**head, **found[0]} if job else {**head, "jobs": found})
     else:
         _show(jobs)
-    if failed:
-        if not as_json:
-            why = "Flink does not say why" if jobs[0].state == "FAILED" else f"the job is {jobs[0].state}"
-            typer.echo(f"akrunner: {jobs[0].error or why}", err=True)
-        raise typer.Exit(code)
+    if code:
+        _end(jobs[0], code, as_json)
+
+
+def _code(job: Status, waited: bool) -> int:
+    """Return the exit code that a job's state is. Args: waited: whether the caller has waited for the job to succeed."""
+    if not (job.error or job.state == "FAILED" or (waited and job.state != "FINISHED")):
+        return 0
+    return EXIT_TERMINATED if job.state == "CANCELED" else EXIT_FAILED
+
+
+def _end(job: Status, code: int, as_json: bool) -> None:
+    """End the command, and say on stderr why the job has not succeeded. Raises: typer.Exit: always."""
+    if not as_json:
+        why = "Flink does not say why" if job.state == "FAILED" else f"the job is {job.state}"
+        typer.echo(f"akrunner: {job.error or why}", err=True)
+    raise typer.Exit(code)
 
 
 def logs(
     job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning."),
     flink_master: str | None = typer.Option(None, help=MASTER_HELP),
-    follow: bool = typer.Option(False, "--follow", "-f", help="Go on until the job has ended."),
+    follow: bool = typer.Option(
+        False, "--follow", "-f", help="Go on until the job has ended; the exit code then says whether it has succeeded."
+    ),
     as_json: bool = typer.Option(
         False, "--json", help="One JSON object on stdout, for machines: all lines, with --follow when the job has ended."
     ),
@@ -119,11 +149,20 @@ def logs(
     """Show what a detached job's tasks have printed so far, and how far the job is, from the TaskManagers' logs."""
     from akrunner import detached
 
+    where = master(flink_master)
+    lines = []
+    for line in detached.logs(where, job, follow):
+        if as_json:
+            lines.append(line)
+        else:
+            typer.echo(line)
+    # the lines end when the job has ended; how it ended is asked for
+    last = detached.wait(where, job) if follow else None
+    code = _code(last, True) if last is not None else 0
     if as_json:
-        emit({"ok": True, "exit_code": 0, "lines": list(detached.logs(master(flink_master), job, follow))})
-        return
-    for line in detached.logs(master(flink_master), job, follow):
-        typer.echo(line)
+        emit({"ok": code == 0, "exit_code": code, **(dataclasses.asdict(last) if last is not None else {}), "lines": lines})
+    if last is not None and code:
+        _end(last, code, as_json)
 
 
 def cancel(
@@ -131,7 +170,7 @@ def cancel(
     flink_master: str | None = typer.Option(None, help=MASTER_HELP),
     as_json: bool = JSON,
 ) -> None:
-    """End a detached job and all its processes."""
+    """End a detached job and all its processes, and wait until it has ended."""
     from akrunner import detached
 
     ended = detached.cancel(master(flink_master), job)

@@ -16,7 +16,7 @@ import akrunner
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
 from akrunner.cli import given, variables
 from akrunner.cli.engines import MASTER
-from akrunner.cli.guarded import EXIT_FAILED, emit
+from akrunner.cli.guarded import EXIT_FAILED, emit, exit_codes
 from akrunner.foreign import redacted
 from akrunner.options import named
 
@@ -35,7 +35,9 @@ Each line says ok, look here, or broken, and what to do. Each check has a time l
 
   akrunner doctor /tmp/akrunner-ab12cd      (a job run with --debug or --work-dir, or the directory of the log of one that failed)
 """
-EPILOG = "Exit codes: 0 nothing is broken; 1 something is, or the job failed; 2 an argument is wrong. With --json, one JSON object on stdout."
+EPILOG = exit_codes(
+    "0 nothing is broken; 1 something is, or the job failed; 2 an argument is wrong; 4 stdout could not be written"
+)
 
 _STYLES = {OK: "green", LOOK: "yellow", BROKEN: "red"}
 

@@ -35,7 +35,7 @@ def start(
     taskmanagers: int = typer.Option(2, min=1, help="TaskManager processes."),
     slots: int = typer.Option(2, min=1, help="Task slots of each: a job needs one for every task."),
     port: int = typer.Option(8081, help="Port of the web address."),
-    python: str | None = typer.Option(None, help="Interpreter with PyFlink. Default: this one."),
+    python: str | None = typer.Option(None, help="Interpreter with PyFlink. Default: the one that runs akrunner."),
     as_json: bool = JSON,
 ) -> None:
     """Start the cluster and print its web address; it stays until `akrunner flink stop`."""

@@ -44,13 +44,32 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (akrunner.AkrunnerError, EXIT_FAILED),
 )
 
-EPILOG = """
-Exit codes: 0 the job succeeded; 1 it failed, the script's traceback is on stderr; 2 an argument,
-the input or a limit of this machine does not allow it; nothing was started; 3 the
-input could not be read to its end, or a value of it cannot cross; 4 what was written could not be stored; 70 a fault of akrunner;
-124 --timeout ran out; 130 interrupted (Ctrl-C); 143 terminated (129 by a terminal that was closed, 131 by Ctrl-\\),
-or its Flink job was cancelled. With --json, the command prints one JSON object on stdout, whatever the code is.
-"""
+#: what --json is, in the help of each command that has it
+JSON_EPILOG = "With --json, the command prints one JSON object on stdout, whatever the code is."
+
+
+def exit_codes(own: str, terminated: str = "") -> str:
+    """Return the last paragraph of a command's help.
+
+    Args: own: the codes that mean something of their own for the command, "0 ...; 1 ..."; terminated: what 143 means besides a signal.
+    """
+    return (
+        f"Exit codes: {own}; 70 a fault of akrunner; 130 interrupted (Ctrl-C); 143 terminated (129 by a terminal that was closed, "
+        f"131 by Ctrl-\\){', or ' + terminated if terminated else ''}."
+    )
+
+
+def of_jobs(failed: str) -> str:
+    """Return the same for a command that runs jobs. Args: failed: what is on stderr if the job fails."""
+    return exit_codes(
+        f"0 the job succeeded; 1 it failed, and stderr has {failed}; 2 nothing was started, because of an argument, the input or a "
+        "limit of this machine; 3 the input could not be read to its end, or has a value that cannot be converted; 4 what was written "
+        "could not be stored; 124 --timeout has passed, and the job was ended",
+        "the Flink job was cancelled",
+    )
+
+
+EPILOG = of_jobs("the script's traceback")
 
 
 class Untold(Exception):

@@ -19,7 +19,7 @@ from rich.markup import escape
 
 import akrunner
 from akrunner.cli import values
-from akrunner.cli.guarded import EPILOG, asks_for_json, ended
+from akrunner.cli.guarded import EPILOG, JSON_EPILOG, asks_for_json, ended, exit_codes
 from akrunner.options import COMMANDS, of_command
 
 
@@ -27,6 +27,17 @@ def akrunner_command(version: bool = typer.Option(False, "--version", help="Prin
     if version:
         typer.echo(f"akrunner {akrunner.__version__}")
         raise typer.Exit()
+
+
+#: the exit codes of commands with subcommands, and of each of these
+_EXIT_CODES = exit_codes(
+    "0 it is done; 1 it failed; 2 an argument does not allow it, or what it names is not there; 3 rows could not be read; 4 what was "
+    "written could not be stored"
+)
+#: those that all commands have; what else one has is in its own help
+_ALL = exit_codes(
+    "each command's --help has its own; of all of them: 0 it is done; 1 it failed; 2 an argument does not allow it"
+)
 
 
 # -- the commands: each function adds one to an app
@@ -42,7 +53,7 @@ def _scripted(name: str, app: typer.Typer) -> None:
 def _of_detached(name: str, app: typer.Typer) -> None:
     from akrunner.cli import detached
 
-    app.command(name, epilog=detached.EPILOG)(getattr(detached, name))
+    app.command(name, epilog=detached.EPILOGS[name])(getattr(detached, name))
 
 
 def _doctor(app: typer.Typer) -> None:
@@ -60,7 +71,7 @@ def _pack(app: typer.Typer) -> None:
 def _odpscmd(app: typer.Typer) -> None:
     from akrunner.cli import odpscmd
 
-    app.command("odpscmd", help=odpscmd.HELP, epilog=EPILOG)(odpscmd.odpscmd)
+    app.command("odpscmd", help=odpscmd.HELP, epilog=odpscmd.EPILOG)(odpscmd.odpscmd)
 
 
 def _pai(app: typer.Typer) -> None:
@@ -72,37 +83,37 @@ def _pai(app: typer.Typer) -> None:
 def _predict(app: typer.Typer) -> None:
     from akrunner.cli import given, predicting
 
-    app.command("predict", help=predicting.HELP, epilog=EPILOG)(given.command("predict", predicting.predict))
+    app.command("predict", help=predicting.HELP, epilog=predicting.EPILOG)(given.command("predict", predicting.predict))
 
 
 def _replay(app: typer.Typer) -> None:
     from akrunner.cli import given, replaying
 
-    app.command("replay", help=replaying.HELP)(given.command("replay", replaying.replay))
+    app.command("replay", help=replaying.HELP, epilog=replaying.EPILOG)(given.command("replay", replaying.replay))
 
 
 def _env(app: typer.Typer) -> None:
     from akrunner.cli import env
 
-    app.add_typer(env.app, name="env")
+    app.add_typer(env.app, name="env", epilog=_EXIT_CODES)
 
 
 def _flink(app: typer.Typer) -> None:
     from akrunner.cli import flink
 
-    app.add_typer(flink.app, name="flink")
+    app.add_typer(flink.app, name="flink", epilog=_EXIT_CODES)
 
 
 def _tables(app: typer.Typer) -> None:
     from akrunner.cli import tables
 
-    app.add_typer(tables.app, name="tables")
+    app.add_typer(tables.app, name="tables", epilog=_EXIT_CODES)
 
 
 def _warm(app: typer.Typer) -> None:
     from akrunner.cli import warm
 
-    app.add_typer(warm.app, name="warm")
+    app.add_typer(warm.app, name="warm", epilog=_EXIT_CODES)
 
 
 #: the variable that a shell's completion script (`--show-completion`) sets when it calls the command for possible next words
@@ -143,7 +154,7 @@ def _made(names: tuple[str, ...], every: bool = False) -> Any:
     app = typer.Typer(
         name="akrunner",
         help="Run a TensorFlow script over a table.",
-        epilog=EPILOG,
+        epilog=_ALL,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
@@ -163,6 +174,8 @@ def _made(names: tuple[str, ...], every: bool = False) -> Any:
 
 def _legible(command: Any) -> None:
     """Make Rich print the help of a command, and of its subcommands, correctly at any width."""
+    if any("--json" in parameter.opts for parameter in command.params):
+        command.epilog = f"{command.epilog} {JSON_EPILOG}"
     command.help, command.epilog = (_flowing(text) if text else text for text in (command.help, command.epilog))
     for parameter in (*command.params, command.get_help_option(_context(command))):
         # the help of a parameter is plain text: [/pt=VALUE] is no markup
@@ -172,6 +185,7 @@ def _legible(command: Any) -> None:
         if getattr(parameter, "is_flag", False) and parameter.metavar is None:
             parameter.metavar = ""
     for one in getattr(command, "commands", {}).values():
+        one.epilog = one.epilog or command.epilog
         _legible(one)
 
 

@@ -10,6 +10,7 @@ import typer
 import akrunner
 from akrunner.checks import STDIN, check_stdin
 from akrunner.cli import show, statements
+from akrunner.cli.guarded import exit_codes
 
 if TYPE_CHECKING:
     from akrunner.pai_mode.client import Call
@@ -32,6 +33,12 @@ print rows as odpscmd does. (In a script that `akrunner pai -f run.sh` runs, odp
 --config, --endpoint,
 --tunnel-endpoint, -u, -p, -r, --instance-priority and --schema are ignored.
 """
+EPILOG = exit_codes(
+    "0 all statements succeeded; 1 the job of one failed, and stderr has the script's traceback; 2 a statement, a table or an argument "
+    "is wrong; 3 a table could not be read to its end, or has a value that cannot be converted; 4 what was written could not be "
+    "stored; 124 a job has taken longer than it may (maxTrainingTimeInHour), and was ended",
+    "the Flink job was cancelled",
+)
 
 
 def odpscmd(ctx: typer.Context) -> None:

@@ -16,7 +16,7 @@ from rich.text import Text
 import akrunner
 from akrunner.checks import counted
 from akrunner.cli import given, signals
-from akrunner.cli.guarded import emit, telling
+from akrunner.cli.guarded import emit, exit_codes, telling
 from akrunner.cli.progress import Line
 from akrunner.folders.words import printable, quoted
 from akrunner.packing.result import size_in_words
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from akrunner.packing.progress import PackProgress
     from akrunner.packing.result import Packed
 
-EPILOG = """
-Exit codes: 0 all is packed, but what --bad-rows leaves out; 1 there was too little memory, or too few threads or open files:
-the same command goes on; 2 an argument, the input or the output does not allow it, nothing was packed; 3 a file is broken, or a
-table cannot be read; 4 the output could not be written: the same command goes on; 70 a fault of akrunner; 130 interrupted
-(Ctrl-C), 143 terminated (129 by a terminal that was closed, 131 by Ctrl-\\): the same command goes on. With --json, each of
-them is one JSON object on stdout.
-"""
+EPILOG = (
+    exit_codes(
+        "0 all is packed, except what --bad-rows leaves out; 1 there was too little memory, or too few threads or open files; 2 nothing "
+        "was packed, because of an argument, the input or the output; 3 a file is broken, or a table cannot be read; 4 the output could "
+        "not be written"
+    )
+    + " After 1, 4 and a signal, the same command goes on where this one has stopped."
+)
 HELP = """
 Pack files, texts or a table into a few large files of records, shuffled as a whole and split once. Read them as --input OUTPUT/train.
 

@@ -9,7 +9,8 @@ import typer
 
 import akrunner
 from akrunner.cli import given, show, statements
-from akrunner.cli.guarded import EPILOG, EXIT_USAGE, emit, failure
+from akrunner.cli.guarded import EPILOG as OF_A_JOB
+from akrunner.cli.guarded import EXIT_USAGE, emit, failure
 from akrunner.foreign import redacted
 from akrunner.options import of_command
 
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from akrunner.pai_mode.texts import Statements
 
 HELP = """
-Run a script of PAI-TensorFlow by its command, over local tables (`akrunner tables`) or MaxCompute's: as one text, as words, or a file of statements
-(-f; .sql as odpscmd takes it; .sh: bash runs it, and its odpscmd is akrunner). The script and its command stay as they are.
+Run a script of PAI-TensorFlow by its command, over local tables (`akrunner tables`) or MaxCompute's. The script and its command stay as they are.
+
+Give the command in quotes or word by word. Or give a file with -f: statements, as odpscmd takes them (job.sql), or a shell script (run.sh). Bash runs the
+script, and akrunner stands in for the odpscmd that it calls.
 
 [bold]Examples[/bold]
 
@@ -33,6 +36,7 @@ Run a script of PAI-TensorFlow by its command, over local tables (`akrunner tabl
 
 The names of this command's own options begin with two dashes, except -f, -e and -q; those of PAI's options begin with one.
 """
+EPILOG = f"{OF_A_JOB} With -f run.sh, it is the exit code of the shell script."
 #: this command's own options with one dash -> whether they take a value
 _OWN = {
     "-h": False,

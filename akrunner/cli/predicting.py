@@ -10,7 +10,7 @@ import typer
 
 import akrunner
 from akrunner.cli import detached, given, lines, running, show, streaming, tables
-from akrunner.cli.guarded import EPILOG
+from akrunner.cli.guarded import of_jobs
 from akrunner.cli.keyed import KEYED
 from akrunner.io.streams import is_stream
 from akrunner.options import of_command
@@ -30,6 +30,7 @@ signature is checked first; a table that does not fit it is refused, and the err
 
   tail -f events.jsonl | akrunner predict model.zip -i - --input-schema "id bigint, x double"
 """
+EPILOG = of_jobs("what TensorFlow says of the model")
 
 
 #: the options that only `predict_stream` has, and the options that only `predict` has

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 import akrunner
-from akrunner.cli.guarded import emit
+from akrunner.cli.guarded import emit, exit_codes
 from akrunner.foreign import ours
 
 HELP = """
@@ -25,6 +25,10 @@ interpreter, so that breakpoint() works. Its rows, files and parameters are all 
 
   akrunner replay /tmp/akrunner-ab12cd --task worker:0
 """
+EPILOG = exit_codes(
+    "0 main() returned; 1 it raised, and stderr has the traceback, or the interpreter could not run it; 2 WORK_DIR or an option is "
+    "wrong, and nothing was run; another number: the script called sys.exit() with it"
+)
 
 
 def replay(ctx: typer.Context, words: Mapping[str, Any]) -> None:

@@ -75,7 +75,7 @@ OPTIONS = (
         "interpreter that has PyFlink; None: this one.",
         verbs=_DOCTOR,
         commands=("run", "train", "stream", "predict", "pai"),
-        help="Interpreter with PyFlink. Default: this one.",
+        help="Interpreter with PyFlink. Default: the one that runs akrunner.",
     ),
     Option(
         "quick",
@@ -93,7 +93,7 @@ OPTIONS = (
         "",
         verbs=(),
         commands=_REPLAY,
-        help="Which task; default: the chief.",
+        help="The task to run. Default: the chief.",
     ),
     Option(
         "cluster",
@@ -103,7 +103,7 @@ OPTIONS = (
         False,
         verbs=(),
         commands=_REPLAY,
-        help="Keep TF_CONFIG as it was, other tasks included.",
+        help="Keep the TF_CONFIG of the job, which names the other tasks, too. Default: one that names this task alone.",
     ),
     Option(
         "print_command",

@@ -81,7 +81,7 @@ OPTIONS = (
         False,
         verbs=(),
         commands=_ENGINES,
-        help="Read and write files in this process, also those the TaskManagers could: rows are dealt one by one then.",
+        help="Let this process read and write all files, also those that the TaskManagers could read. The rows of any file are then dealt to all workers.",
     ),
     Option(
         "flink_files_there",
@@ -91,7 +91,7 @@ OPTIONS = (
         False,
         verbs=(),
         commands=("run", "train", "predict"),
-        help="Fail if the TaskManagers cannot read the table themselves. Default: this process reads it then.",
+        help="Fail if the TaskManagers cannot read the table themselves. Without it, this process reads such a table.",
     ),
     Option(
         "flink_host",

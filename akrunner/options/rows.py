@@ -145,7 +145,7 @@ OPTIONS = (
         '"refuse": an error, unless there are no digits behind the point.',
         "refuse",
         also=dict.fromkeys(PREDICTIONS, "In the rows that come out, too."),
-        help="What columns of decimals become: float64, text, or int64 (without the point: 12.50 becomes 1250).",
+        help="What columns of decimals become: float64, text, or int64 (without the point: 12.50 becomes 1250). refuse: a table with such columns is an error.",
         needs=_OF_A_TABLE,
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
         rows=True,
@@ -201,7 +201,7 @@ OPTIONS = (
         "with another number, rows are split differently; the same number always gives the same splits.",
         0,
         verbs=BATCH,
-        help="Another number splits otherwise.",
+        help="Number from which the splits are made: with another one, other rows are in each split.",
         needs=_OF_A_SPLIT,
         rows=True,
         least=0,
@@ -351,7 +351,7 @@ OPTIONS = (
             "stream": "File to write; it is there when the stream has ended. kafka://BROKER/TOPIC, redis://HOST/STREAM: rows are added as "
             "they come. Default, and -: stdout, JSON lines, as they come.",
             "predict": f"File to write: {ENDINGS}; DIR/ for a directory of files; - for "
-            "stdout; of a stream also kafka://BROKER/TOPIC, redis://HOST/STREAM.",
+            "stdout. If --input is a stream, also kafka://BROKER/TOPIC or redis://HOST/STREAM.",
         },
         flags=(
             "--output",
@@ -432,7 +432,7 @@ OPTIONS = (
         OUTPUT,
         "the most rows of a file in a directory; the next file has the next ones. None: no limit.",
         verbs=("run", "predict"),
-        help="The most rows of a file in --output DIR/.",
+        help="The most rows that a file in --output DIR/ may have.",
         needs=_OF_AN_OUTPUT,
         rows=True,
         least=1,

@@ -99,8 +99,8 @@ OPTIONS = (
         "columns that feed the model, in the order of `input_signature_defs`; None: those named as the inputs, or the only "
         "column for the only input. For a model of one input several columns are laid side by side: [rows, columns].",
         verbs=MODELS,
-        help="Columns that feed the model, separated by commas. Default: those named as its inputs; the only one for the only "
-        "input.",
+        help="Columns that feed the model, separated by commas. Default: those with the names of its inputs, or, if table and "
+        "model have one each, that one.",
         often=True,
     ),
     Option(
@@ -126,7 +126,7 @@ OPTIONS = (
         "which signature.",
         "serving_default",
         verbs=MODELS,
-        help="Which signature of the model.",
+        help="Name of the model's signature to call.",
     ),
     Option(
         "graph_def_tag",
@@ -135,7 +135,7 @@ OPTIONS = (
         "which graph (tags, separated by commas).",
         "serve",
         verbs=MODELS,
-        help="Which graph of the model.",
+        help="Tag of the model's graph to run.",
     ),
     Option(
         "reserved_cols",

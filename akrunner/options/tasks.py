@@ -68,8 +68,8 @@ OPTIONS = (
         'False: there are workers only, worker 0 first, for scripts that count `cluster["worker"]` or take worker 0 for the '
         "chief. None: "
         "a chief, but one worker alone runs as in plain Python, without TF_CONFIG; True: with one also then.",
-        help="--no-chief: workers only, worker 0 first. --chief: TF_CONFIG also for one worker alone. Default: worker 0 is "
-        "the chief, and one alone has no TF_CONFIG.",
+        help="--no-chief: there are workers only, worker 0 first. --chief: a worker that is alone has a TF_CONFIG, too. Default: "
+        "the first worker is the chief; if it is alone, it has no TF_CONFIG.",
         flags=("--chief/--no-chief",),
     ),
     Option(
@@ -78,7 +78,7 @@ OPTIONS = (
         CLUSTER,
         "the address of this machine at which TensorFlow's servers listen.",
         "127.0.0.1",
-        help="Address TensorFlow's servers get.",
+        help="Address at which the tasks' TensorFlow servers listen.",
         environment=True,
         verbs=SCRIPTED,
     ),
@@ -86,8 +86,8 @@ OPTIONS = (
         "advertised_host",
         "str | None",
         CLUSTER,
-        "the name by which others reach `bind_host`.",
-        help="Name others reach it by.",
+        "the name by which the tasks reach each other's servers, which TF_CONFIG has; None: `bind_host`, or, on Flink, each machine's own address.",
+        help="Name by which the tasks reach each other's servers (TF_CONFIG has it). Default: --bind-host; on Flink, each machine's own address.",
         environment=True,
         verbs=SCRIPTED,
     ),
@@ -114,7 +114,7 @@ OPTIONS = (
         "(conda-pack; local or a URL), or tf1.15, tf2.3, tf2, which `akrunner env` finds and creates; None: this "
         "interpreter.",
         verbs=(*WORKERS, "warm", "doctor"),
-        help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: this one.",
+        help="Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: the one that runs akrunner.",
         often=True,
         environment=True,
         types={"doctor": "PathLike | SequenceNotStr[PathLike] | None"},
@@ -125,8 +125,8 @@ OPTIONS = (
         },
         helps={
             "pai": "Interpreter, venv or conda directory, packed environment, or tf1.15, tf2.3, tf2. Default: what -name says.",
-            "warm start": "As for `akrunner run`. Default: this one. It is learnt from the jobs, too.",
-            "doctor": "As for `akrunner run`. Repeatable. Default: $AKRUNNER_PYTHON_ENV, else this one.",
+            "warm start": "As for `akrunner run`. Default: the one that runs akrunner. It is learnt from the jobs, too.",
+            "doctor": "As for `akrunner run`. Repeatable. Default: $AKRUNNER_PYTHON_ENV, else the one that runs akrunner.",
         },
         manys={"doctor": "PATH"},
         unheeded=("pai", "doctor"),

@@ -68,7 +68,8 @@ def pai(
         num_workers: workers, the chief among them, in place of what the command says.
         num_ps: parameter servers, in place of what the command says.
         bind_host: the address of this machine at which TensorFlow's servers listen.
-        advertised_host: the name by which others reach `bind_host`.
+        advertised_host: the name by which the tasks reach each other's servers, which TF_CONFIG has; None: `bind_host`, or, on
+            Flink, each machine's own address.
         engine: "local", "flink", one that a package adds, or an engine (`akrunner.engines.flink.FlinkEngine`).
         python_env: the environment with TensorFlow, as for `run`; None: the one that the command's name stands for.
         requirements: requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.

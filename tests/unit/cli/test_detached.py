@@ -58,10 +58,13 @@ def test_the_address_that_is_given_wins_over_the_environment_and_that_over_a_clu
         ("status 01 --wait", "wait", DONE, ("h:1", "01")),
         ("logs 01", "logs", [], ("h:1", "01", False)),
         ("logs 01 -f", "logs", [], ("h:1", "01", True)),
+        ("logs 01 -f", "wait", DONE, ("h:1", "01")),
         ("cancel 01", "cancel", CANCELED, ("h:1", "01")),
     ],
 )
 def test_the_cluster_is_asked_for_what_the_line_says(line: str, name: str, answer: Any, given: Any, fake: Fake) -> None:
+    fake("logs", [])
+    fake("wait", DONE)
     asked = fake(name, answer)
     assert main([*line.split(), "--flink-master", "h:1"]) == 0
     assert asked == [given]
@@ -115,6 +118,36 @@ def test_waiting_needs_the_id_of_a_job(fake: Fake, capsys: pytest.CaptureFixture
     asked = fake("wait", DONE)
     assert main(["status", "--wait", "--flink-master", "h:1"]) == 2
     assert "--wait is for one job: give its id" in capsys.readouterr().err and not asked
+
+
+@pytest.mark.parametrize(
+    ("line", "of_done", "of_failed", "of_cancelled"),
+    [
+        ("status 1", 0, 1, 0),
+        ("status 1 --wait", 0, 1, 143),
+        ("logs 1", 0, 0, 0),
+        ("logs 1 --follow", 0, 1, 143),
+        ("cancel 1", 0, 0, 0),
+    ],
+)
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_each_command_ends_with_the_code_that_its_help_says(
+    line: str, of_done: int, of_failed: int, of_cancelled: int, more: list, fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake("logs", ["[chief:0] a"])
+    for status, code in ((DONE, of_done), (FAILED, of_failed), (CANCELED, of_cancelled)):
+        for name in ("status", "wait", "cancel"):
+            fake(name, status)
+        assert main([*line.split(), "--flink-master", "h:1", *more]) == code
+        out, err = capsys.readouterr()
+        if more:
+            told = json.loads(out)
+            assert (told["ok"], told["exit_code"], err) == (code == 0, code, "")
+        else:
+            assert err == {0: "", 1: f"akrunner: {FAILED.error}\n", 143: "akrunner: the job is CANCELED\n"}[code]
+    said = detached.EPILOGS[line.split()[0]]
+    assert ("1 the job failed" in said or "1 with --follow, the job failed" in said) == (not line.startswith("cancel"))
+    assert said.endswith("the job was cancelled.") == (not line.startswith("cancel"))
 
 
 def test_lines_of_the_log_are_printed_or_one_list(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:

@@ -215,6 +215,21 @@ def test_a_shell_completes_commands_flags_and_their_words(
     assert not ended.value.code and capsys.readouterr().out.split() == words.split()
 
 
+def _said_of_exit_codes(words: tuple[str, ...], command: Any) -> Iterator[str]:
+    """What is wrong with the last paragraph of a command's help, which says the exit codes."""
+    said, own = command.epilog or "", {flag for one in command.params for flag in one.opts} | {"--help"}
+    name = " ".join(("akrunner", *words))
+    if not said.startswith("Exit codes: "):
+        yield f"{name}: no exit codes"
+    yield from (f"{name} has no {flag}" for flag in re.findall(r"--[a-z][\w-]*", said) if flag not in own)
+    if ("--json" in own) != ("--json" in said):
+        yield f"{name}: --json is said, and not there, or the reverse"
+
+
+def test_every_command_says_its_exit_codes_and_only_of_its_own_options() -> None:
+    assert [wrong for words, command in _every(load([])) for wrong in _said_of_exit_codes(words, command)] == []
+
+
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("words, command", [pytest.param(words, one, id=" ".join(words)) for words, one in _every(load([]))])
 def test_help_is_text_and_names_every_option(
