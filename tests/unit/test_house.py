@@ -608,6 +608,47 @@ def test_no_room_stands_above_itself() -> None:
     assert _circle(MAY) == []
 
 
+def _drawn(page: str) -> list[set[str]]:
+    """Return the rooms on each line of the drawing in docs/house.md, from top to bottom."""
+    drawing = page.partition("## Who may import whom")[2].partition("```text\n")[2].partition("```")[0]
+    return [set(re.split(r",\s*", line.strip().removeprefix("-> "))) for line in drawing.splitlines()]
+
+
+def _untrue(lines: list[set[str]]) -> list[str]:
+    """Say what is wrong with a drawing: a room that is not there, or is missing, or may import one that does not stand beneath it."""
+    heights = {"" if name == "akrunner" else name: -line for line, names in enumerate(lines) for name in names}
+    wrong = [f"{name}: drawn, or there, but not both" for name in heights.keys() ^ MAY.keys()]
+    twice = [name for names in lines for name in names if sum(name in others for others in lines) > 1]
+    return [
+        *wrong,
+        *(f"{name} is drawn twice" for name in twice),
+        *(
+            f"{own} -> {other} does not point down"
+            for own, others in MAY.items()
+            for other in others
+            if not wrong and heights[own] <= heights[other]
+        ),
+    ]
+
+
+def test_the_drawing_of_the_house_is_true() -> None:
+    lines = _drawn((ROOT.parent / "docs" / "house.md").read_text())
+    assert _untrue(lines) == []
+    # and a drawing that is not true is seen
+    renamed = [{"running_is_gone" if name == "running" else name for name in names} for names in lines]
+    assert {wrong.partition(":")[0] for wrong in _untrue(renamed)} == {"running", "running_is_gone"}
+    assert "cli -> options does not point down" in _untrue(lines[::-1])
+    assert _untrue([*lines, {"wire"}])
+
+
+def test_the_map_names_what_is_generated() -> None:
+    from tests.unit.test_options import generator
+
+    page = (ROOT.parent / "docs" / "house.md").read_text()
+    told = re.findall(r"`([\w/]+\.py)`", page.partition("- `options`: `scripts/gen-options` writes")[2].partition("\n- ")[0])
+    assert {f"akrunner/{name}" for name in told} == {name for name in generator().pages() if name.startswith("akrunner/")}
+
+
 def test_every_room_is_in_the_plan() -> None:
     assert {room(path) for path in modules()} <= set(MAY)
 
@@ -664,6 +705,16 @@ def test_every_file_on_the_map_is_there() -> None:
     assert [named for named in _on_the_map(_map()) if not named & files] == []
 
 
+#: what may be said of more than two files in one row, as it is true of each
+SAID_OF_MANY = ("are one format each", "are the commands")
+
+
+def test_a_row_of_the_map_is_about_one_file_or_two() -> None:
+    """Else the reader has to count which "and" is whose."""
+    rows = [row[0].strip() for row in TABLE_ROW.finditer(_map()) if row["files"].count("`") > 4]
+    assert [row for row in rows if not row.endswith(tuple(f"{said} |" for said in SAID_OF_MANY))] == []
+
+
 def test_a_row_that_the_map_lacks_is_seen() -> None:
     """Also if another room has a file of that name."""
     page, expected = _map(), _to_be_named()
@@ -676,7 +727,10 @@ def test_a_row_that_the_map_lacks_is_seen() -> None:
 #: what has no unit test of its name -> why
 UNTESTED = {
     "worker": "runs beside a script: tests/worker has it there, and tests/unit/worker what can be called by itself",
-    "options": "a table: tests/unit/test_options.py reads it as a whole",
+    **{
+        f"options/{name}.py": "declarations: tests/unit/test_options.py reads the table as a whole"
+        for name in ("table", "headings", "scripts", "rows", "tasks", "course", "packs", "statements", "keeping", "own")
+    },
     "verbs.py": "generated", "serving/verbs.py": "generated", "packing/verbs.py": "generated",
     "pai_mode/verbs.py": "generated", "prepare/arguments.py": "generated", "serving/arguments.py": "generated",
     "pai_mode/arguments.py": "generated",
@@ -686,11 +740,74 @@ UNTESTED = {
 }  # fmt: skip
 
 
+UNIT = ROOT.parent / "tests" / "unit"
+
+
+def _mirror(path: Path) -> Path:
+    """Return the test file of a module's name."""
+    inner = path.relative_to(ROOT)
+    return UNIT / inner.parent / f"test_{inner.name}"
+
+
 def test_every_module_has_its_unit_test() -> None:
-    unit = ROOT.parent / "tests" / "unit"
-    paths = [path.relative_to(ROOT) for path in modules() if path.name not in ("__init__.py", "__main__.py")]
-    missing = [str(path) for path in paths if not (unit / path.parent / f"test_{path.name}").exists()]
+    paths = [path for path in modules() if path.name not in ("__init__.py", "__main__.py")]
+    missing = [str(path.relative_to(ROOT)) for path in paths if not _mirror(path).exists()]
     assert [one for one in missing if one not in UNTESTED and one.split("/")[0] not in UNTESTED] == []
+    gone = [one for one in UNTESTED if one.endswith(".py") and one not in missing]
+    assert gone == [], "these have their test, or are gone"
+
+
+#: what imports a module of the Flink engine whose name it is given, with a stand-in for PyFlink (`pyflink_stand_in`)
+STAND_IN = ("imported", "akrunner.engines.flink.")
+
+
+def _tested(path: Path) -> set[str]:
+    """Return the modules of akrunner that a test file imports, by their own names and not by a package that hands them on."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.update({node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)})
+        found.update(STAND_IN[1] + name for name in _strings(_called(node, {STAND_IN[0]})))
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            # a name that `import_module` gets
+            found.add(str(node.value.value))
+    return found
+
+
+def test_a_unit_test_imports_its_module() -> None:
+    mirrors = [(path, _mirror(path)) for path in modules() if path.name not in ("__init__.py", "__main__.py")]
+    there = [(path, mirror) for path, mirror in mirrors if mirror.exists()]
+    assert len(there) > 400
+    assert [str(mirror) for path, mirror in there if _name(path) not in _tested(mirror)] == []
+
+
+#: the unit tests that start processes -> why they do
+STARTING = {
+    "cli/test_main.py": "which libraries a command imports",
+    "cli/test_signals.py": "what a signal does to a process",
+    "codec/test_rows.py": "which libraries a process imports that only reads rows",
+    "engines/flink/taskmanager/test_folders.py": "whose directories remain when a process has been killed",
+    "engines/flink/test_strangers.py": "which libraries host and agent need, and what they print",
+    "launch/test_asking.py": "the module runs programs",
+    "launch/test_capacity.py": "limits that hold for a whole process",
+    "leftovers/test_leftovers.py": "the guard is a process",
+    "pai_mode/shell/test_as_bash.py": "bash itself says what it does",
+    "tables/test_waiting.py": "a lock that another process holds",
+    "test_extending.py": "a second akrunner, with one more type of columns",
+    "test_foreign.py": "a process in a locale without letters",
+    "worker/test_checkpoint.py": "another process that saves in the same place",
+}
+#: by what one starts a process
+STARTS = re.compile(
+    r"\bsubprocess\b|\bPopen\b|\bmultiprocessing\b|\bos\.fork\b|\bposix_spawn\b|tests\.hosts|tests import hosts"
+)
+
+
+def test_unit_tests_start_no_process_but_those_that_are_known() -> None:
+    files = (path for path in sorted(UNIT.rglob("*.py")) if path.name != Path(__file__).name)
+    assert {str(path.relative_to(UNIT)) for path in files if STARTS.search(path.read_text())} == set(STARTING)
 
 
 def test_public_names() -> None:

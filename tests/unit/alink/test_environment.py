@@ -10,6 +10,7 @@ import pandas
 import pytest
 
 from akrunner import alink
+from akrunner.alink.environment import Echo, Environment, current
 from akrunner.alink.scripts import python_env
 from akrunner.errors import ConfigError, PythonEnvError
 from akrunner.launch import environments, interpreters
@@ -114,3 +115,22 @@ def test_what_such_programs_call(capsys: pytest.CaptureFixture[str]) -> None:
     alink.StreamOperator.setParallelism(2)
     assert alink.useLocalEnv(1).parallelism == 1
     alink.resetEnv()
+
+
+def test_pending_actions_run_once_in_their_order() -> None:
+    ran: list[int] = []
+    one = Environment(pending=[lambda: ran.append(1), lambda: ran.append(2)])
+    one.execute()
+    one.execute()
+    assert ran == [1, 2]
+
+
+def test_what_tasks_print_is_shown_to_who_asks_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert Environment().observer is None and isinstance(Environment(debug=True).observer, Echo)
+    Echo().log("worker:0", "at work")
+    assert capsys.readouterr().err == "[worker:0] at work\n"
+
+
+def test_the_environment_that_is_chosen_is_the_current_one() -> None:
+    assert alink.useLocalEnv(3) is current() and current().parallelism == 3
+    alink.useLocalEnv(1)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from akrunner import alink
+from akrunner.alink.params import Param
 from akrunner.errors import ConfigError, ModelError, SchemaError
 
 ROOT = Path(__file__).parents[3]
@@ -112,3 +113,11 @@ def test_the_pages_are_those_of_the_declarations() -> None:
         sys.path.pop(0)
     there = {path.name: path.read_text() for path in (ROOT / "docs" / "operators").glob("*.md")}
     assert generate.pages() == there, "run scripts/gen-docs"
+
+
+def test_a_parameter_stores_what_it_takes_and_names_what_it_does_not() -> None:
+    one = Param("how", "text", "How.", choices=("FAIL", "SKIP"))
+    assert (one.check(None), one.check("skip"), one.takes) == (None, "SKIP", "one of FAIL, SKIP")
+    with pytest.raises(ConfigError, match="^how takes one of FAIL, SKIP, not 'stop'$"):
+        one.check("stop")
+    assert one.must().required and not one.required

@@ -36,6 +36,7 @@ from akrunner.alink import (
     useLocalEnv,
     useRemoteEnv,
 )
+from akrunner.alink.tables import in_one, shaped
 from akrunner.errors import ConfigError
 
 
@@ -322,3 +323,11 @@ def test_an_error_in_a_stream_ends_it(tmp_path: Path) -> None:
     MemSourceStreamOp([(1,)], "id bigint").link(CsvSinkStreamOp(filePath=str(bad)))
     with pytest.raises(ConfigError, match="setOverwriteSink"):
         StreamOperator.execute()
+
+
+def test_lists_get_a_shape_if_all_of_them_fit_it() -> None:
+    rows = in_one(pa.concat_tables([pa.table({"a": [[1, 2]], "b": [[1]]}), pa.table({"a": [[3, 4]], "b": [[1, 2]]})]))
+    assert rows.num_rows == 2
+    found = shaped(rows, {"a": (2, 1), "b": (2,)})
+    assert found.schema.field("a").type == pa.fixed_shape_tensor(pa.int64(), (2, 1))
+    assert found.column("b").equals(rows.column("b"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from akrunner.cli import env
 from akrunner.cli.main import main
 from akrunner.errors import PythonEnvError
 from akrunner.launch import environments, interpreters
@@ -136,3 +137,16 @@ def test_what_is_removed_is_said(
     assert capsys.readouterr().out == said
     assert main(["env", "remove", "tf2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["removed"] is there
+
+
+def test_a_path_is_shown_whole_where_nobody_sees_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = {
+        "python": "3.11.7",
+        "tensorflow": "2.16.1",
+        "tf_keras": "",
+        "numpy": "",
+        "protobuf": "",
+        "path": "/" + "long/" * 20,
+    }
+    env._show([{"names": ["tf2", "own"], **cells}])
+    assert capsys.readouterr().out.splitlines()[1].split() == ["tf2,", "own", "3.11.7", "2.16.1", cells["path"]]

@@ -11,6 +11,7 @@ import pytest
 
 import akrunner
 from akrunner import warming
+from akrunner.cli import given as of_commands
 from akrunner.cli import pack, statements, warm
 from akrunner.cli.main import main
 
@@ -189,3 +190,8 @@ def test_a_value_that_is_wrong_is_named_as_it_was_given(tmp_path: Path, monkeypa
     )
     assert main([*words, "--cpus-per-worker", "nope", "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["message"].count("'nope'") == 1
+
+
+@pytest.mark.parametrize(("typed", "source"), [([], None), (["a.csv"], "a.csv"), (["a.csv", "b.csv"], ["a.csv", "b.csv"])])
+def test_one_table_is_given_as_it_is_and_several_as_a_list(typed: list, source: Any) -> None:
+    assert of_commands.source({"source": typed}) == source

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import akrunner
-from akrunner.cli import streaming
+from akrunner.cli import predicting, streaming
 from akrunner.cli.main import main
 from akrunner.engines.base import Stats
 
@@ -94,3 +94,7 @@ def test_what_means_nothing_is_refused_and_no_model_runs(
     assert main(["predict", "m.zip", *line.split(), *([] if "--json" in line else ["--json"])]) == 2
     assert said in json.loads(capsys.readouterr().out)["message"]
     assert called == []
+
+
+def test_a_prediction_has_no_script_and_its_help_speaks_of_none() -> None:
+    assert "script" not in predicting.EPILOG + predicting.HELP

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import akrunner
-from akrunner.codec import encode_columns
+from akrunner.codec.columns import encode_columns
 from akrunner.schema import Schema
 from akrunner.worker import chunks, stream
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from akrunner.codec import check_units
+from akrunner.codec.times import check_units
 from akrunner.errors import SchemaError
 from akrunner.schema import Schema, plain
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import pytest
 
 from akrunner.codec import read_examples
 from akrunner.errors import SourceError
+from akrunner.io.parse_csv import CsvParser
 from akrunner.io.sources import open_source
+from akrunner.io.text import Piece, Pieces
 from akrunner.schema import Schema
 
 
@@ -54,3 +57,11 @@ def test_a_nan_among_integers_is_none_where_these_were_asked_for_and_else_an_err
     assert column(tmp_path, "id,x\n1,NaN\n", input_schema=Schema.parse("id bigint, x bigint")).to_pylist() == [None]
     with pytest.raises(SourceError, match="line 400002: column 'x'.*input_schema="):
         column(tmp_path, "id,x\n" + "1000000,7000000\n" * 400_000 + "1,NaN\n")
+
+
+def test_a_parser_guesses_the_schema_by_the_first_piece_and_keeps_to_it() -> None:
+    parser = CsvParser(Pieces(io.BytesIO(b"").read, True, "t.csv"), names=["a", "b"])
+    assert parser.schema is None
+    first = parser.parse(Piece(b"1,x\n2,y\n", 1, False))
+    assert first.to_pylist() == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+    assert parser.parse(Piece(b"3,4\n", 3, True)).to_pylist() == [{"a": 3, "b": "4"}]

@@ -14,6 +14,7 @@ import pytest
 
 from akrunner.codec import read_examples
 from akrunner.errors import SourceError
+from akrunner.io.readers import no_bad_rows
 from akrunner.io.sources import open_source
 
 NOON = datetime.datetime(2026, 1, 1, 12)
@@ -78,3 +79,10 @@ def test_a_value_that_would_be_another_is_refused(
         SourceError, match=rf"column 'a' of .*2\.parquet is .*cannot become .*{re.escape(words)}.*--input-schema"
     ):
         read(tmp_path, first, values, kind)
+
+
+def test_the_error_about_bad_rows_names_the_table_and_what_to_do() -> None:
+    assert re.match(
+        r"bad_rows= \(--bad-rows\) is for CSV and JSON lines, and t.parquet is neither: leave it out",
+        str(no_bad_rows("t.parquet")),
+    )

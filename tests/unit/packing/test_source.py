@@ -11,6 +11,7 @@ import pytest
 from akrunner.errors import ConfigError, SourceError
 from akrunner.folders.gathered import SIZE
 from akrunner.packing.settings import PackArguments, settings_of
+from akrunner.packing.source import given_of
 from tests.unit.packing.sources import files, given, names, rows
 
 
@@ -102,3 +103,8 @@ def test_a_text_is_a_path_and_so_is_an_object_that_says_so(tmp_path: Path) -> No
 def test_a_format_of_folders_is_for_jobs(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"input_format='images' .* is for run, train and predict; pack takes a directory"):
         given(files(tmp_path, cat__1_jpg="x"), input_format="images")
+
+
+def test_what_is_given_is_read_by_the_settings() -> None:
+    asked = PackArguments({"x": [1, 2]}, "out")
+    assert given_of(asked, settings_of(asked)).kind == "rows"

@@ -12,6 +12,8 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.folders.gathered import SIZE
 from akrunner.packing.given import Earlier
 from akrunner.packing.index import CLASS
+from akrunner.packing.settings import PackArguments, settings_of
+from akrunner.packing.source_tables import of_table
 from tests.unit.packing.sources import files, given, names, rows
 
 
@@ -97,3 +99,9 @@ def test_new_files_keep_the_names_that_they_would_have_had_before(tmp_path: Path
     assert [name for name, _ in found.tables] == [b"a/1.csv"] and found.home == str(tmp_path)
     # and the types of what is packed
     assert found.tables[0][1].schema == earlier.table
+
+
+def test_images_themselves_are_no_table() -> None:
+    settings = settings_of(PackArguments(["a.jpg"], "out"))
+    with pytest.raises(SourceError, match="give the directory that holds the images, or a table with a column of their paths"):
+        of_table(["a.jpg"], ["a.jpg", "b.PNG"], {"input_format": None}, None, None, None, None, settings, None)

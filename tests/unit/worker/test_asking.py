@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from akrunner.worker import reading
+from akrunner.worker.asking import told, unknown
 from akrunner.worker.common import taken_of
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig
 
@@ -49,3 +50,16 @@ def test_a_seed_of_nothing() -> None:
         reading.check_seed(7, False, None)
     reading.check_seed(7, 10, None)
     reading.check_seed(None, False, None)
+
+
+class _Asked:
+    @told
+    def dataset(self, batch_size: int = 1) -> int:
+        return batch_size
+
+
+def test_a_method_gets_what_it_has_and_the_rest_is_an_error() -> None:
+    assert _Asked().dataset(batch_size=3) == 3
+    with pytest.raises(TypeError, match="did you mean 'batch_size'"):
+        _Asked().dataset(batchsize=3)  # type: ignore[call-arg]
+    assert unknown(_Asked, "dataset", "xyzzy", ["a", "b"]) == "dataset() has no argument 'xyzzy'; it takes a, b"

@@ -8,8 +8,9 @@ import pytest
 
 from akrunner.engines.supervision import actions as do
 from akrunner.engines.supervision import events as on
+from akrunner.engines.supervision import quiet
 from akrunner.engines.supervision.stall import SOON_SECONDS
-from akrunner.engines.supervision.states import Ending
+from akrunner.engines.supervision.states import Ending, Moment
 from tests.unit.engines.supervision.play import CHIEF, IN_JOIN, IN_MAIN, IN_SESSION, TICK, WORKER, Play, rules
 
 
@@ -108,3 +109,12 @@ def test_servers_of_those_that_stay_do_answer() -> None:
         play.stacks[WORKER] = IN_SESSION
         play.wait(15)
         assert (play.state.verdict is not None) == gone
+
+
+def test_a_stall_that_is_fatal_is_the_verdict_and_another_one_a_warning() -> None:
+    state = entered(wait={"stall_timeout": 30.0}).state
+    at = Moment(100.0, 100)
+    ended, did = quiet.stall_told(state, on.StallTold("nothing moves", True), at)
+    assert (ended.verdict.ending, ended.verdict.told, did) == (Ending.STALLED, "nothing moves", ())
+    going, did = quiet.stall_told(state, on.StallTold("nothing moves", False), at)
+    assert going.verdict is None and did == (do.Warn("nothing moves"),)

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ReadError, SinkError, WriteError
-from akrunner.io.streams import kafka
-from akrunner.io.streams.base import TransactionSink
+from akrunner.io.streams import kafka, kafka_output
+from akrunner.io.streams.base import Place, TransactionSink
 from akrunner.schema import Schema
 from tests.unit.io.streams.conftest import Error, Failed, Partition, Producer
 
@@ -204,3 +204,10 @@ def test_a_name_that_kafka_does_not_allow_is_told(made: list[Any], monkeypatch: 
     monkeypatch.setattr(Producer, "init_transactions", refused)
     with pytest.raises(SinkError, match="transactional_id=scores: Kafka does not begin transactions"):
         transactions(made, monkeypatch)
+
+
+def test_the_columns_are_checked_before_anything_is_sent() -> None:
+    place = Place.of("kafka://b/t?key=idd", ("key", "value"), SinkError, "output")
+    with pytest.raises(SinkError, match="key=idd: the rows have no such column"):
+        kafka_output.check_columns(place, SCHEMA)
+    kafka_output.check_columns(Place.of("kafka://b/t?key=id", ("key", "value"), SinkError, "output"), SCHEMA)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from akrunner.errors import ScriptError
-from akrunner.launch.functions import writing
+from akrunner.launch.functions import at_import, writing
 
 Module = Callable[[str], Any]
 
@@ -846,3 +846,12 @@ def test_what_a_definition_would_do_again_is_refused(name: str, module: Module) 
     text, said = REFUSED[name]
     with pytest.raises(ScriptError, match=re.escape(said)):
         writing.source_of(module(text).main)
+
+
+def test_a_function_that_was_wrapped_behind_its_definition_is_refused() -> None:
+    def f() -> None:
+        """It is in no module."""
+
+    at_import.check(f, f, "def f(): ...", {}, [])
+    with pytest.raises(ScriptError, match=r"^script: f\(\) was wrapped behind its definition"):
+        at_import.check(f, print, "def f(): ...", {}, [])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import sys
 import textwrap
+import threading
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from akrunner.errors import ScriptError
-from akrunner.launch.functions import writing
+from akrunner.launch.functions import live, writing
 
 _COUNT = iter(range(1000))
 
@@ -264,3 +266,20 @@ def test_an_attribute_that_is_no_longer_the_default_of_its_field(cells: Any) -> 
         ScriptError, match=r"Config.lr was set behind the definition of Config, whose instances have the value that it had then"
     ):
         cells(kind.format(slots=""), "Config.lr = 0.5", "def use(c): return Config.lr")
+
+
+def test_expressions_are_replaced_and_every_line_stays_where_it_was() -> None:
+    text = "def f(\u00e9=A, b=(\n    1\n)): ...\nx = 2"
+    whole = ast.parse(text).body[0]
+    assert isinstance(whole, ast.FunctionDef)
+    first, second = whole.args.defaults
+    there = live.in_place(text, {first: "0.5", second: "7"})
+    assert there.count("\n") == text.count("\n") and "\u00e9=0.5" in there and there.endswith("\nx = 2")
+    compile(there, "f", "exec")
+
+
+@pytest.mark.parametrize(
+    ("value", "anew"), [(threading.Lock(), True), ([threading.Lock()], True), (1, False), ("a", False), ([], False)]
+)
+def test_a_lock_may_be_made_again_in_each_task_and_a_number_not(value: Any, anew: bool) -> None:
+    assert live.is_made_anew(value, test_a_lock_may_be_made_again_in_each_task_and_a_number_not) is anew

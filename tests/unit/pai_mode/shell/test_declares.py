@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from akrunner.errors import ConfigError
+from akrunner.pai_mode.shell.declares import declared
 from akrunner.pai_mode.shell.flow import MARK
 from akrunner.pai_mode.shell.reader import Reader
 
@@ -90,3 +91,8 @@ def test_what_is_not_followed_is_told(text: str, told: str) -> None:
 def test_what_they_print_is_not_known() -> None:
     found = value("x=1; y=$(declare -p)", "y")
     assert found is not None and MARK in found
+
+
+def test_local_is_for_functions() -> None:
+    with pytest.raises(ConfigError, match="bash takes no `local` outside of a function"):
+        declared(Reader("", "/folder", {}), "local", [])

@@ -9,11 +9,13 @@ import pytest
 from akrunner.errors import ConfigError
 from akrunner.pai_mode.shell.nodes import Simple
 from akrunner.pai_mode.shell.syntax import Parser
+from akrunner.pai_mode.shell.words import Characters
 
 
 def parts(text: str) -> list[tuple[str, str, bool]]:
     """Of the first word: kind, text, quoted."""
-    return [(part.kind, part.text, part.quoted) for part in Parser(text).word().parts]
+    read: Characters = Parser(text)
+    return [(part.kind, part.text, part.quoted) for part in read.word().parts]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from akrunner.engines.flink import threads
 from akrunner.engines.flink.connections import opened
 from akrunner.engines.flink.host.acceptor import Acceptor
 from akrunner.engines.flink.host.client import Client, Submission
+from akrunner.engines.flink.host.control_server import ControlServer
 from akrunner.engines.flink.host.issue import issued
 from akrunner.engines.flink.host.remote import RemoteProcess
 from akrunner.engines.flink.host.subtask import BadWord, RemoteSubtask
@@ -390,3 +391,13 @@ def test_a_network_that_was_cut_is_no_fault_of_ours() -> None:
     place = RemoteSubtask(3)
     place.listen(cut())
     assert place.gone.is_set() and place.broken is None
+
+
+def test_a_control_server_names_its_port_and_gives_it_back() -> None:
+    keys = issued()
+    server = ControlServer("127.0.0.1", keys.host)
+    door = server.door("127.0.0.1", keys.agents)
+    server.close()
+    assert server.arrived.empty() and not server.acceptor.thread.is_alive()
+    again = ControlServer("127.0.0.1", keys.host, door.port)
+    again.close()

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 import types
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from akrunner.engines.flink import taskmanager
 from akrunner.engines.flink.keys import Door, Keys
 from akrunner.engines.flink.taskmanager import agent, detached_host
 
 
 @pytest.fixture
-def function(monkeypatch: pytest.MonkeyPatch) -> Any:
+def function(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The module, without PyFlink."""
     datastream = types.ModuleType("pyflink.datastream")
     vars(datastream).update(ProcessFunction=object, RuntimeContext=object)
     monkeypatch.setitem(sys.modules, "pyflink", types.ModuleType("pyflink"))
     monkeypatch.setitem(sys.modules, "pyflink.datastream", datastream)
-    spec = importlib.util.spec_from_file_location("function", Path(agent.__file__).with_name("function.py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    name = "akrunner.engines.flink.taskmanager.function"
+    assert name not in sys.modules
+    yield importlib.import_module(name)
+    # elsewhere there is no PyFlink, and it is to be missed
+    del sys.modules[name], taskmanager.function
 
 
 def detached(function: Any) -> Any:
