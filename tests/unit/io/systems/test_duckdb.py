@@ -49,7 +49,11 @@ def test_a_default_takes_the_place_of_a_column_that_the_rows_lack(tmp_path: Path
     path = tmp_path / "t.duckdb"
     with contextlib.closing(duckdb.connect(str(path))) as connection:
         connection.execute("CREATE TABLE t (x INTEGER, y INTEGER NOT NULL DEFAULT 7)")
-    SYSTEM.output(f"duckdb:///{path}?table=t", X, False).abort()
+    sink = SYSTEM.output(f"duckdb:///{path}?table=t", X, False)
+    sink.write_rows(pa.record_batch([pa.array([1, 2], pa.int32())], X))
+    sink.commit()
+    with contextlib.closing(duckdb.connect(str(path), read_only=True)) as connection:
+        assert connection.execute("SELECT * FROM t ORDER BY x").fetchall() == [(1, 7), (2, 7)]
 
 
 def rows(path: Path, table: str) -> object:
