@@ -73,7 +73,7 @@ OPTIONS = (
         TROUBLE,
         "seconds the evaluator gets for the last checkpoint when chief and workers are done.",
         60.0,
-        help="Seconds the evaluator gets when the others are done.",
+        help="Seconds for which the evaluator may go on when the other tasks are done.",
         environment=True,
         needs=dict.fromkeys(SCRIPTS, ("evaluator",)),
         verbs=SCRIPTED,
@@ -106,9 +106,11 @@ OPTIONS = (
         },
         types={"pai": "int | None"},
         defaults={"pai": None},
-        helps={"pai": "In place of what enableDynamicCluster means (3)."},
+        helps={
+            "pai": "How often, at most, the job is started again after a failure, in place of the 3 times of enableDynamicCluster."
+        },
         verbs=(*BATCH, "stream", *FLINK[1:], "pai"),
-        help="Start everything again after a failure, up to so many times.",
+        help="How often, at most, the whole job is started again after a failure.",
         least=0,
     ),
     Option(

@@ -22,4 +22,4 @@ WORKERS = (*SCRIPTS, *MODELS, "pai")
 #: commands that run a job
 RUNNING = ("run", "train", "stream", "predict", "pai")
 #: text of options whose values a PAI command also has
-IN_PLACE = "Used in place of the command's own."
+IN_PLACE = "Number in place of the one in PAI's command."

@@ -37,7 +37,8 @@ OPTIONS = (
         INPUT,
         "images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.",
         verbs=_PACK,
-        help="images, texts (a row a file), files (any), rows (of tables and of lines). Default: by names and contents.",
+        help="What is packed: images, texts (each file becomes a row), files (of any kind), or rows (of tables, or of lines). Default: told by names and "
+        "contents.",
         often=True,
     ),
     Option(
@@ -46,7 +47,7 @@ OPTIONS = (
         INPUT,
         'column of classes; "none": there are no classes. None: folders, or a column called label or class.',
         verbs=_PACK,
-        help="Column of classes; none: there are no classes. Default: folders, or a column called label or class.",
+        help="Column with the classes; none: there are no classes. Default: the names of folders, or a column called label or class.",
         often=True,
     ),
     Option(
@@ -55,7 +56,7 @@ OPTIONS = (
         INPUT,
         "the column of paths or URLs. None: by names and values.",
         verbs=_PACK,
-        help="Column of paths or URLs. Default: by names and values.",
+        help="Column with the paths or URLs of files. Default: told by names and values.",
         often=True,
     ),
     Option(
@@ -83,7 +84,7 @@ OPTIONS = (
         "bytes of a file, about: 128MB, 1GiB.",
         "128MB",
         verbs=_PACK,
-        help="Bytes of a file, about.",
+        help="About how many bytes a file of the output has.",
     ),
     Option(
         "resize",
@@ -103,7 +104,7 @@ OPTIONS = (
         "what is checked of each image: header; whole: it is decoded (needs Pillow); none.",
         "header",
         verbs=_PACK,
-        help="Of each image: header; whole: it is decoded (needs Pillow); none.",
+        help="What is checked of each image: header; whole (it is decoded, which needs Pillow); or none, which checks nothing.",
     ),
     Option(
         "max_file_size",
@@ -112,7 +113,7 @@ OPTIONS = (
         "bytes that a file may have; a larger one counts as broken, and no more than that is read from a URL.",
         "256MB",
         verbs=_PACK,
-        help="Bytes a file may have; a larger one is broken, and of a URL no more is read.",
+        help="Bytes that a file may have. A larger file counts as broken; of a URL, no more than that is read.",
     ),
     Option(
         "threads",

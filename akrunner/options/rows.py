@@ -85,7 +85,7 @@ OPTIONS = (
         verbs=("run", "pai"),
         rows=True,
         instead={"pai": "project of tables whose names have none; None: AKRUNNER_PROJECT."},
-        help="Project of --tables and --output-tables without one. Default: $AKRUNNER_PROJECT.",
+        help="Project of those --tables and --output-tables that are named without one. Default: $AKRUNNER_PROJECT.",
         helps={"pai": "Project of tables named without one. Default: $AKRUNNER_PROJECT."},
         often=("pai",),
     ),
@@ -124,7 +124,7 @@ OPTIONS = (
         'column -> what stands there for a null, {"age": 0, "income": float("nan")}, of the column\'s type, before any task '
         "has the row; a script may give others "
         "theirs in `dataset()` and `batches()`. None: nulls stay nulls.",
-        help="COLUMN=VALUE for its nulls; VALUE is JSON, else text. Repeatable.",
+        help="COLUMN=VALUE: the value that takes the place of the column's nulls; VALUE is JSON, else text. Repeatable.",
         needs=_OF_A_TABLE,
         verbs=(*SCRIPTS, *PREDICTIONS),
         instead=dict.fromkeys(
@@ -179,7 +179,7 @@ OPTIONS = (
         "the column whose value decides the split (it must go to the tasks): rows with the same value are in the same "
         "split, in every table. None: the row's number decides.",
         verbs=(*BATCH, "pack"),
-        help="Column whose value says the split, so that rows with the same one stay together. Default: the row's number.",
+        help="Column whose value decides in which split a row is: rows with the same value are in the same one. Default: the row's number decides.",
         needs=_OF_A_SPLIT,
         rows=True,
         types={"pack": 'Literal["name", "exact"]'},
@@ -233,7 +233,7 @@ OPTIONS = (
         'label, bytes, height, width, format); "texts", a row for each (path, label, text); "lines", a row for each line (path, '
         "line, text), or several files of lines side by side, a column for each.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
-        help=f"{FORMATS}, where names do not tell; images, texts or lines: a directory of such files.",
+        help=f"Format of the files, if their names do not tell it: {FORMATS}; images, texts or lines: a directory of such files.",
         needs=_OF_A_TABLE,
         rows=True,
         instead={"pack": "for tables, as in `run`."},
@@ -260,11 +260,11 @@ OPTIONS = (
         "out, counted, and the first shown; or a directory they are written to as JSON lines.",
         "fail",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
-        help="Rows of CSV and JSON lines that cannot be read: fail; skip; or a directory they are written to.",
+        help="What becomes of rows of CSV and JSON lines that cannot be read: fail; skip; or a directory that they are written to.",
         needs=_OF_A_TABLE,
         rows=True,
         instead={"pack": "what becomes of broken files: fail; skip: they are left out; or a directory they are copied to."},
-        helps={"pack": "Broken files: fail; skip; or a directory they are copied to."},
+        helps={"pack": "What becomes of broken files: fail; skip; or a directory that they are copied to."},
         often=("pack",),
     ),
     Option(
@@ -297,7 +297,7 @@ OPTIONS = (
         "how many seconds a row waits at most for others to be sent with it, on its way in and out together.",
         0.02,
         verbs=("stream", "predict_stream"),
-        help="The longest a row waits for others to be sent with.",
+        help="Seconds that a row waits, at most, for other rows that are sent together with it.",
         above=0,
     ),
     Option(
@@ -308,7 +308,7 @@ OPTIONS = (
         "faster, for "
         "scripts that read them by `task_config.dataset()` or `task_config.batches()`.",
         "examples",
-        help="How rows travel: examples, or columns: faster, for scripts that use task_config.dataset() or batches().",
+        help="How rows are sent to the tasks: examples; or columns, which is faster, for scripts that use task_config.dataset() or batches().",
     ),
     Option(
         "output_tables",
@@ -370,7 +370,7 @@ OPTIONS = (
         OUTPUT,
         'format of `output`, if its name does not show it. `"json"`: an array of objects. `"csv.gz"`, `"jsonl.zst"`: compressed.',
         verbs=("run", "predict"),
-        help=f"{WRITTEN}, where the name of --output does not tell; csv.gz: compressed.",
+        help=f"Format of --output, if its name does not tell it: {WRITTEN}; csv.gz: compressed.",
         needs=_OF_AN_OUTPUT,
         rows=True,
     ),
@@ -443,7 +443,7 @@ OPTIONS = (
         OUTPUT,
         'the size that a file in a directory stays below, about, in bytes or as "128MB". None: no limit.',
         verbs=("run", "predict"),
-        help="The size that a file in --output DIR/ stays below, about: 128MB, 1GiB, or bytes.",
+        help="About how many bytes a file in --output DIR/ may have: 128MB, 1GiB, or a number.",
         needs=_OF_AN_OUTPUT,
         rows=True,
     ),

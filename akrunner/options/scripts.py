@@ -168,7 +168,7 @@ OPTIONS = (
         "rows that come after that. One that does not fit or cannot be loaded is not taken, with a warning.",
         verbs=("predict_stream",),
         apart=True,
-        help="Where new models come while rows as they arrive are predicted: the newest takes over.",
+        help="Model, or directory of models, to look at for newer ones while a stream is predicted: the newest takes over.",
     ),
     Option(
         "watch_seconds",
@@ -212,6 +212,6 @@ OPTIONS = (
         apart=True,
         flags=("--remove-checkpoints",),
         needs={"train": ("checkpoint_dir",)},
-        help="Empty --checkpoint-dir of checkpoints of earlier runs first.",
+        help="First remove the checkpoints of earlier runs from --checkpoint-dir.",
     ),
 )

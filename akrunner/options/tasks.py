@@ -40,8 +40,8 @@ OPTIONS = (
         CLUSTER,
         "workers and parameter servers together, to be divided where `num_workers` or `num_ps` is not given: a quarter "
         "parameter servers, as Alink does, or the rest.",
-        help="Workers and parameter servers together; what --num-workers or --num-ps does not say is the rest, or a quarter "
-        "parameter servers.",
+        help="How many workers and parameter servers there are together. If one of --num-workers and --num-ps is given, the other is the rest; if "
+        "neither is, a quarter are parameter servers.",
         least=1,
     ),
     Option(
@@ -137,7 +137,7 @@ OPTIONS = (
         PYTHON,
         "requirements.txt to install beside `python_env`, once; packages that `python_env` has already win.",
         verbs=(*WORKERS, "warm"),
-        help="requirements.txt to install beside the interpreter, once; what it has already wins.",
+        help="requirements.txt whose packages are installed beside the interpreter, once. A package that the interpreter has already wins.",
         environment=True,
         instead={"warm": "for the jobs to come, as for `run`."},
         helps={"warm start": "As for `akrunner run`."},
@@ -172,7 +172,7 @@ OPTIONS = (
         RESOURCES,
         "graphics cards of its own for each worker, none for the others; None: all see all.",
         verbs=WORKERS,
-        help="Graphics cards of its own for each worker. Default: all see all.",
+        help="Graphics cards that each worker has for itself. Default: all workers see all cards.",
         environment=True,
         instead={"pai": "graphics cards of its own for each worker, in place of what the command says."},
         helps={"pai": IN_PLACE},
@@ -185,7 +185,7 @@ OPTIONS = (
         RESOURCES,
         "cores of its own for each worker; None: all share all, with as many threads in total as there are cores.",
         verbs=WORKERS,
-        help="Cores of its own for each worker. Default: all share all.",
+        help="Cores that each worker has for itself. Default: all workers share all cores.",
         environment=True,
         instead={"pai": "cores of its own for each worker, in place of what the command says."},
         helps={"pai": IN_PLACE},
