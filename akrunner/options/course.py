@@ -12,7 +12,7 @@ OPTIONS = (
         TROUBLE,
         "seconds the job may take; None: as long as it takes.",
         verbs=JOBS,
-        help="Seconds the job may take; then it is ended with code 124, and every task's stacks are shown.",
+        help="Seconds the job may take. Then it is ended, with exit code 124, and every task's stacks are shown.",
         often=True,
         instead={"pai": "seconds a job may take, in place of `maxTrainingTimeInHour`."},
         helps={"pai": "Seconds the job may take before it is ended, in place of maxTrainingTimeInHour."},

@@ -168,6 +168,8 @@ def test_a_script_that_fails_is_shown_as_if_it_had_run_here(
     assert shown.returncode == 1 and "FAILED" in shown.stdout
     assert "ScriptFailedError: [" in shown.stderr and "ValueError: no petals" in shown.stderr
     assert f'File "{path}", line 7, in main' in shown.stderr
+    followed = command("logs", job, "--follow", "--flink-master", engine.master)
+    assert (followed.returncode, followed.stderr) == (1, shown.stderr) and "at work" in followed.stdout
     assert [name for name in os.listdir(tmp_path) if "out" in name] == []
     nothing_is_left(flink_cluster)
 
