@@ -48,14 +48,17 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
 JSON_EPILOG = "With --json, the command prints one JSON object on stdout, whatever the code is."
 
 
-def exit_codes(own: str, terminated: str = "") -> str:
+def exit_codes(own: str, terminated: str = "", timeout: str = "") -> str:
     """Return the last paragraph of a command's help.
 
-    Args: own: the codes that mean something of their own for the command, "0 ...; 1 ..."; terminated: what 143 means besides a signal.
+    Args:
+        own: the codes that mean something of their own for the command: "0 ...; 1 ...".
+        terminated: what 143 means besides a signal.
+        timeout: what 124 means, if a time limit can end the command.
     """
     return (
-        f"Exit codes: {own}; 70 a fault of akrunner; 130 interrupted (Ctrl-C); 143 terminated (129 by a terminal that was closed, "
-        f"131 by Ctrl-\\){', or ' + terminated if terminated else ''}."
+        f"Exit codes: {own}; 70 a fault of akrunner; {f'124 {timeout}; ' if timeout else ''}130 interrupted (Ctrl-C); 143 terminated "
+        f"(129 by a terminal that was closed, 131 by Ctrl-\\){f', or {terminated}' if terminated else ''}."
     )
 
 
@@ -64,8 +67,9 @@ def of_jobs(failed: str) -> str:
     return exit_codes(
         f"0 the job succeeded; 1 it failed, and stderr has {failed}; 2 nothing was started, because of an argument, the input or a "
         "limit of this machine; 3 the input could not be read to its end, or has a value that cannot be converted; 4 what was written "
-        "could not be stored; 124 --timeout has passed, and the job was ended",
+        "could not be stored",
         "the Flink job was cancelled",
+        "--timeout has passed, and the job was ended",
     )
 
 

@@ -36,8 +36,9 @@ print rows as odpscmd does. (In a script that `akrunner pai -f run.sh` runs, odp
 EPILOG = exit_codes(
     "0 all statements succeeded; 1 the job of one failed, and stderr has the script's traceback; 2 a statement, a table or an argument "
     "is wrong; 3 a table could not be read to its end, or has a value that cannot be converted; 4 what was written could not be "
-    "stored; 124 a job has taken longer than it may (maxTrainingTimeInHour), and was ended",
+    "stored",
     "the Flink job was cancelled",
+    "a job has taken longer than it may (maxTrainingTimeInHour), and was ended",
 )
 
 

@@ -30,7 +30,7 @@ signature is checked first; a table that does not fit it is refused, and the err
 
   tail -f events.jsonl | akrunner predict model.zip -i - --input-schema "id bigint, x double"
 """
-EPILOG = of_jobs("what TensorFlow says of the model")
+EPILOG = of_jobs("the reason")
 
 
 #: the options that only `predict_stream` has, and the options that only `predict` has
