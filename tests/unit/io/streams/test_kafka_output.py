@@ -11,7 +11,7 @@ import pytest
 
 from akrunner.errors import ReadError, SinkError, WriteError
 from akrunner.io.streams import kafka, kafka_output
-from akrunner.io.streams.base import Place, TransactionSink
+from akrunner.io.streams.base import Address, TransactionSink
 from akrunner.schema import Schema
 from tests.unit.io.streams.conftest import Error, Failed, Partition, Producer
 
@@ -207,7 +207,7 @@ def test_a_name_that_kafka_does_not_allow_is_told(made: list[Any], monkeypatch: 
 
 
 def test_the_columns_are_checked_before_anything_is_sent() -> None:
-    place = Place.of("kafka://b/t?key=idd", ("key", "value"), SinkError, "output")
+    address = Address.of("kafka://b/t?key=idd", ("key", "value"), SinkError, "output")
     with pytest.raises(SinkError, match="key=idd: the rows have no such column"):
-        kafka_output.check_columns(place, SCHEMA)
-    kafka_output.check_columns(Place.of("kafka://b/t?key=id", ("key", "value"), SinkError, "output"), SCHEMA)
+        kafka_output.check_columns(address, SCHEMA)
+    kafka_output.check_columns(Address.of("kafka://b/t?key=id", ("key", "value"), SinkError, "output"), SCHEMA)
