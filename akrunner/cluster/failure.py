@@ -8,28 +8,50 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeVar
 
-from akrunner.errors import TaskFailure
+from akrunner.errors import (
+    InputLostError,
+    JobError,
+    JobStalledError,
+    JobTimeoutError,
+    OutputError,
+    ReadError,
+    ScriptFailedError,
+    StartError,
+    TaskDiedError,
+    TaskFailure,
+)
 
 #: what Python, gRPC and TensorFlow say if another process has bound the task's port first
 _PORT_TAKEN = re.compile(r"EADDRINUSE|[Aa]ddress already in use|Could not start gRPC server|No address added out of total")
 
 
 class FailureKind(Enum):
-    """The kind of failure that ended an attempt; each kind has its exception (`akrunner.engines.report`)."""
+    """The kind of failure that ended an attempt. A kind is declared with all that has to be known of it; without that, Python
+    does not import this module.
 
-    START = "start"
-    SCRIPT = "script"
-    READ = "read"
-    DIED = "died"
-    LOST = "lost"
-    BROKEN = "broken"
-    OUTPUT = "output"
-    STALLED = "stalled"
-    TIMEOUT = "timeout"
+    Attributes:
+        error: the exception of a job that ends with such a failure.
+        final: whether the same rows and the same script would fail the same way, so that nothing is started again.
+    """
 
+    error: type[JobError]
+    final: bool
 
-#: failures after which the same rows and the same script would fail the same way
-_FINAL = (FailureKind.OUTPUT, FailureKind.TIMEOUT)
+    START = "start", StartError, False
+    SCRIPT = "script", ScriptFailedError, False
+    READ = "read", ReadError, False
+    DIED = "died", TaskDiedError, False
+    LOST = "lost", InputLostError, False
+    BROKEN = "broken", TaskDiedError, False
+    OUTPUT = "output", OutputError, True
+    STALLED = "stalled", JobStalledError, False
+    TIMEOUT = "timeout", JobTimeoutError, True
+
+    def __new__(cls, value: str, error: type[JobError], final: bool) -> FailureKind:
+        """Make a kind, whose `value` is its name in words."""
+        kind = object.__new__(cls)
+        kind._value_, kind.error, kind.final = value, error, final
+        return kind
 
 
 class Timed(Protocol):
@@ -89,7 +111,7 @@ class FailurePolicy:
             return Decision(False)
         if port_restarts == 0 and is_port_taken(root):
             return Decision(True, f"[{root.task}] found its port taken; everything was started again with new ports", True)
-        if kind in _FINAL or restarts >= self.max_restarts:
+        if kind.final or restarts >= self.max_restarts:
             return Decision(False)
         return Decision(
             True, f"[{root.task}] {root.what}; everything was started again ({restarts + 1} of {self.max_restarts})"

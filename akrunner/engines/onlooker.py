@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from akrunner.engines import deadlock
 from akrunner.engines.base import Observer, Progress
+from akrunner.engines.supervision import deadlock
 from akrunner.errors import AkrunnerError, JobError
 from akrunner.spec import TaskSpec
 

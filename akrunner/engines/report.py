@@ -18,35 +18,13 @@ from akrunner.engines.base import Outcome, Stats, TaskResult
 from akrunner.engines.inputs import unseen
 from akrunner.engines.supervision.states import Failed, TaskRecord, TaskState
 from akrunner.engines.workdir import WorkDir, log_in
-from akrunner.errors import (
-    InputLostError,
-    JobError,
-    JobStalledError,
-    JobTimeoutError,
-    OutputError,
-    ReadError,
-    ScriptFailedError,
-    StartError,
-    TaskDiedError,
-    TaskFailure,
-)
+from akrunner.errors import JobError, JobStalledError, JobTimeoutError, TaskFailure
 from akrunner.foreign import disk_full, in_words, redacted, shortage
 from akrunner.launch.logs import LogPump
 from akrunner.launch.session import TaskSession
 from akrunner.launch.texts import text
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, SplitSpec, TaskSpec
-
-_ERRORS: dict[FailureKind, type[JobError]] = {
-    FailureKind.START: StartError,
-    FailureKind.SCRIPT: ScriptFailedError,
-    FailureKind.DIED: TaskDiedError,
-    FailureKind.OUTPUT: OutputError,
-    FailureKind.LOST: InputLostError,
-    FailureKind.READ: ReadError,
-    FailureKind.BROKEN: TaskDiedError,
-    FailureKind.STALLED: JobStalledError,
-}
 
 #: the failure that is the root cause, then the others
 Failures = Sequence[tuple[TaskSpec, Failed]]
@@ -122,7 +100,7 @@ def job_error(
         if task not in failed_too
     ]
     kind = failures[0][1].kind
-    return _ERRORS[kind](f"[{first.task}] {first.what}", failure=first, others=others, work_dir=kept or None)
+    return kind.error(f"[{first.task}] {first.what}", failure=first, others=others, work_dir=kept or None)
 
 
 def _left_at(state: TaskState) -> str:
@@ -150,7 +128,7 @@ def stall_error(told: str, results: Mapping[TaskSpec, TaskRecord], kept: str) ->
     """Return the exception of a job in which nothing moved any more.
 
     Args:
-        told: which task waits for what (`akrunner.engines.deadlock`).
+        told: which task waits for what (`akrunner.engines.supervision.deadlock`).
     """
     hint = "stall_timeout= (--stall-timeout) waits longer (0: for ever), stall_action='warn' (--stall-action warn) goes on"
     # the first task that is not done: its last lines say most

@@ -16,15 +16,15 @@ from dataclasses import replace
 from typing import Any
 
 from akrunner.cluster.failure import FailureKind
-from akrunner.engines import deadlock, report
+from akrunner.engines import report
 from akrunner.engines.base import Launcher, Outcome, Progress
 from akrunner.engines.group import TaskGroup
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.onlooker import Onlooker
 from akrunner.engines.receiving import Receiver
 from akrunner.engines.supervision import actions as do
+from akrunner.engines.supervision import deadlock, machine
 from akrunner.engines.supervision import events as on
-from akrunner.engines.supervision import machine
 from akrunner.engines.supervision.stall import Facts
 from akrunner.engines.supervision.states import Ending, Moment, Rules, State, TaskState, Verdict
 from akrunner.errors import JobCancelledError, JobError, TaskFailure

@@ -85,23 +85,35 @@ def check(name: str, body: Mapping[str, Any], shape: Any) -> None:
     """Check an object against its shape; fields that are not declared are ignored, as a newer sender may send them.
 
     Args: name: what the object is, in errors.
-    Raises: WireError: a field is missing or does not fit.
+    Raises: WireError: a field is missing or does not fit; the error names it by its path (`input.nodes[2].own`).
     """
+    _check_fields(name, "", body, shape)
+
+
+def _check_fields(name: str, owner: str, body: Mapping[str, Any], shape: Any) -> None:
+    """Check the fields of an object, or of one that is in it. Args: owner: how the path of its fields begins: `failure.`."""
     required, optional = fields_of(shape)
     for field in required:
         if field not in body:
-            raise WireError("a %s has no %r" % (name, field))
-        _check_field(name, field, body[field], required[field])
+            raise WireError("a %s has no %r" % (name, owner + field))
+        _check_field(name, owner + field, body[field], required[field])
     for field in optional:
         if field in body:
-            _check_field(name, field, body[field], optional[field])
+            _check_field(name, owner + field, body[field], optional[field])
 
 
-def _check_field(name: str, field: str, value: Any, annotation: Any) -> None:
+def _check_field(name: str, path: str, value: Any, annotation: Any) -> None:
     if _is_shape(annotation) and isinstance(value, dict):
-        check(name, value, annotation)
+        _check_fields(name, path + ".", value, annotation)
+    elif isinstance(value, list) and _are_shapes(annotation):
+        for at, one in enumerate(value):
+            _check_field(name, "%s[%d]" % (path, at), one, annotation.__args__[0])
     elif not fits(value, annotation):
-        raise WireError("a %s has the %r %.100r" % (name, field, value))
+        raise WireError("a %s has the %r %.100r" % (name, path, value))
+
+
+def _are_shapes(annotation: Any) -> bool:
+    return getattr(annotation, "__origin__", None) in (list, List) and _is_shape(annotation.__args__[0])
 
 
 def _is_shape(annotation: Any) -> bool:

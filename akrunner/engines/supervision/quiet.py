@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from akrunner.engines import deadlock
+from akrunner.engines.supervision import deadlock
 from akrunner.engines.supervision.actions import Action, AskStacks, LookClosely, TellStall, Warn
 from akrunner.engines.supervision.events import LookedClosely, Purpose, StallTold, Tick
 from akrunner.engines.supervision.stall import computes

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from akrunner.cluster.failure import FailureKind, FailurePolicy, root_cause_first
-from akrunner.errors import TaskFailure
+from akrunner.errors import JobError, TaskFailure
 
 RAISED = TaskFailure("worker:1", "raised ValueError in main()", traceback="ValueError: no", time_ns=5)
 TAKEN = TaskFailure("chief:0", "raised OSError in main()", traceback="OSError: [Errno 98] Address already in use", time_ns=5)
@@ -16,7 +16,15 @@ def test_the_earliest_failure_is_the_root_cause() -> None:
     assert root_cause_first({1: first, 0: at_once}) == ((1, first), (0, at_once)), "the one that was noticed first"
 
 
-@pytest.mark.parametrize("kind", ["start", "script", "died", "lost", "broken", "stalled"])
+FINAL = ("output", "timeout")
+
+
+def test_a_kind_is_declared_with_its_exception_and_whether_it_is_final() -> None:
+    """What else has to be known of a kind is declared in the same line, so that no kind can lack it."""
+    assert all(issubclass(kind.error, JobError) and FailureKind(kind.value) is kind for kind in FailureKind)
+
+
+@pytest.mark.parametrize("kind", [kind.value for kind in FailureKind if kind.value not in FINAL])
 def test_so_many_restarts_and_no_more(kind: str) -> None:
     policy = FailurePolicy(2, can_replay=True)
     assert [policy.decide(FailureKind(kind), RAISED, done, 0).restart for done in range(4)] == [True, True, False, False]
@@ -26,7 +34,7 @@ def test_so_many_restarts_and_no_more(kind: str) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["output", "timeout"])
+@pytest.mark.parametrize("kind", FINAL)
 def test_what_would_only_happen_again(kind: str) -> None:
     assert not FailurePolicy(2, can_replay=True).decide(FailureKind(kind), RAISED, 0, 0).restart
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import report
 from akrunner.engines.supervision.states import Failed, TaskRecord, TaskState
-from akrunner.errors import ReadError
 from akrunner.spec import TaskSpec
+
+CHIEF = TaskSpec("chief", 0)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +34,6 @@ def test_a_disk_on_which_rows_wait_is_not_the_scripts_fault(what: str, kind: str
         and failed.what.startswith(words)
         and failed.traceback == ("" if kind == "read" else "Traceback")
     )
-    assert report._ERRORS[FailureKind.READ] is ReadError
 
 
 def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +53,14 @@ def test_a_stalled_job_says_where_the_log_is_of_whoever_had_not_moved() -> None:
         f"full log: {error.failure.log_path}"
     )
     assert error.failure.log_path.startswith("/kept/tasks/worker") and error.work_dir == "/kept"
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+def test_a_job_ends_with_the_exception_of_its_first_failure(kind: FailureKind) -> None:
+    log = types.SimpleNamespace(tail=lambda lines: "")
+    session: Any = types.SimpleNamespace(process=types.SimpleNamespace(exit=None), log=log, script="s.py")
+    error = report.job_error([(CHIEF, Failed(kind, "has failed", 1))], {CHIEF: session}, {}, "")
+    assert type(error) is kind.error and str(error).startswith("[chief:0] has failed")
 
 
 @pytest.mark.parametrize(

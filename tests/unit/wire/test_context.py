@@ -70,7 +70,7 @@ def test_a_field_that_is_missing_is_named(field):
 
 
 def test_a_field_within_another_is_named():
-    with pytest.raises(WireError, match="a context has no 'args'"):
+    with pytest.raises(WireError, match="a context has no 'script.args'"):
         context.read({**TOLD, "script": {name: value for name, value in SCRIPT.items() if name != "args"}})
 
 
@@ -94,11 +94,11 @@ def test_a_field_within_another_is_named():
     ],
 )
 def test_a_value_of_another_type_is_named(field, value):
-    with pytest.raises(WireError, match=f"a context has the '{field}' "):
+    with pytest.raises(WireError, match=rf"a context has the '{field}(\[0\])?' "):
         context.read({**TOLD, field: value})
 
 
 def test_a_role_of_another_type_is_named():
     role = {"type": "worker", "index": "0"}
-    with pytest.raises(WireError, match="a context has the 'index' '0'"):
+    with pytest.raises(WireError, match="a context has the 'tf_config.task.index' '0'"):
         context.read({**TOLD, "tf_config": {"cluster": {}, "task": role}})

@@ -224,7 +224,7 @@ CLOSED = {
         (frames.CLOSED, CLOSED, ""),
         (frames.CLOSED, {**CLOSED, "ok": 1}, "has the 'ok' 1"),
         (frames.CLOSED, {**CLOSED, "ok": False}, "does not say what failed"),
-        (frames.CLOSED, {**CLOSED, "ok": False, "failure": {"type": "E"}}, "has no 'message'"),
+        (frames.CLOSED, {**CLOSED, "ok": False, "failure": {"type": "E"}}, "has no 'failure.message'"),
         (frames.CLOSED, {**CLOSED, "ok": False, "failure": failure.record(ValueError("\ud800"), "here")}, ""),
         (frames.REPORT, {"metrics": {"a": 1.5, "b": float("nan")}, "step": None, "time_ns": 1}, ""),
         (frames.REPORT, {"metrics": {"a": "x"}, "step": None, "time_ns": 1}, "has the 'metrics'"),

@@ -29,10 +29,12 @@ def test_a_shape_is_a_dict_of_its_fields() -> None:
 def test_an_object_is_checked_with_all_that_is_in_it() -> None:
     check("whole", {**BODY, "newer": 1}, Whole)
     for wrong, words in (
-        ({"inner": {}}, "a whole has no 'rows'"),
-        ({"inner": {"rows": -1}}, "a whole has the 'rows' -1"),
+        ({"inner": {}}, "a whole has no 'inner.rows'"),
+        ({"inner": {"rows": -1}}, "a whole has the 'inner.rows' -1"),
         ({"inner": []}, r"a whole has the 'inner' \[\]"),
-        ({"many": [{"rows": 1}, {}]}, "a whole has the 'many' "),
+        ({"many": [{"rows": 1}, {}]}, r"a whole has no 'many\[1\].rows'"),
+        ({"many": [{"rows": 1}, 5]}, r"a whole has the 'many\[1\]' 5"),
+        ({"many": {}}, "a whole has the 'many' {}"),
         ({"told": 3}, "a whole has the 'told' 3"),
         ({"more": {"a": -1}}, "a whole has the 'more' "),
     ):

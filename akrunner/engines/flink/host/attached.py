@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from akrunner.cluster.failure import FailureKind
 from akrunner.engines.base import Outcome
 from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.engines.flink.host.subtasks import Subtasks
@@ -28,13 +29,11 @@ from akrunner.errors import (
     JobCancelledError,
     JobError,
     JobManagerLostError,
-    JobTimeoutError,
-    OutputError,
 )
 
 _WHY_SECONDS = 20.0
 #: errors after which the job is not started again: the same rows and the same script would fail in the same way
-_FINAL = (OutputError, JobTimeoutError, JobManagerLostError)
+_FINAL = (*(kind.error for kind in FailureKind if kind.final), JobManagerLostError)
 
 
 class Attached:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from akrunner.cluster.failure import FailureKind
-from akrunner.engines import report
 from akrunner.engines.supervision import events as on
 from akrunner.engines.supervision import machine
 from akrunner.engines.supervision.machine import GATHER, GONE_WAIT
@@ -90,7 +89,7 @@ def test_fatal(event: str, when: str, mode: str) -> None:
     play = at(when, mode)
     crash(play, event)
     failed = fails(play)
-    assert report._ERRORS[failed.kind] is FATAL[event][1]
+    assert failed.kind.error is FATAL[event][1]
     if event in EXITS:
         where = "while it imported" if when == "importing" else "in main(), without saying"
         assert where in failed.what and EXITS[event][0] in failed.what
@@ -204,7 +203,7 @@ def test_wrong_row(what: str) -> None:
     play.happened(on.TaskFailed(CHIEF, failed) if refused else on.Closed(CHIEF, LastWord(), failed=failed))
     # whatever it says of itself later
     play.happened(on.Closed(CHIEF, LastWord(), rows=0), on.PipeEnded(CHIEF))
-    assert report._ERRORS[fails(play).kind] is WRONG_ROWS[what][1]
+    assert fails(play).kind.error is WRONG_ROWS[what][1]
 
 
 @pytest.mark.parametrize("event", ["raises", "SIGKILL", "os._exit(0)"])
@@ -269,14 +268,14 @@ def test_never_says_opened(exit: str, words: str) -> None:
     play.wait(10)
     assert play.now - 100 <= 2 + GATHER + 3 * TICK
     failed = play.verdict.failures[0][1]
-    assert report._ERRORS[failed.kind] is StartError and words in failed.what
+    assert failed.kind.error is StartError and words in failed.what
 
 
 def test_its_places_are_gone() -> None:
     play = at("main", workers=2)
     play.happened(on.PlacesFailed("Flink ended the job"))
     failed = fails(play)
-    assert report._ERRORS[failed.kind] is TaskDiedError and failed.what == "Flink ended the job"
+    assert failed.kind.error is TaskDiedError and failed.what == "Flink ended the job"
 
 
 LOST: list[tuple[str, on.Event, str]] = [
@@ -301,7 +300,7 @@ def test_rows_that_are_lost(what: str, event: on.Event, words: str) -> None:
 def test_a_broken_protocol() -> None:
     play = at("writing")
     play.happened(on.TaskFailed(CHIEF, Failed(FailureKind.BROKEN, "broke the protocol: it said ready after closed", 1)))
-    assert report._ERRORS[fails(play).kind] is TaskDiedError
+    assert fails(play).kind.error is TaskDiedError
 
 
 def test_nothing_changes_behind_a_verdict() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from akrunner.engines import deadlock
+from akrunner.engines.supervision import deadlock
 from akrunner.engines.supervision.states import TaskState
 from akrunner.spec import TaskSpec
 
