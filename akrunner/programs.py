@@ -15,6 +15,7 @@ from akrunner.prepare.job import prepare
 from akrunner.running.inputs import table_of
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
+from akrunner.spec import Mode
 
 
 def scripted(given: Arguments, observer: Observer | None) -> Attached:
@@ -32,7 +33,7 @@ def predicted(given: PredictArguments, observer: Observer | None, max_restarts: 
     return job
 
 
-def _attached(mode: str, given: Arguments, observer: Observer | None, restarts: int) -> Attached:
+def _attached(mode: Mode, given: Arguments, observer: Observer | None, restarts: int) -> Attached:
     engine = given.engine if given.engine is not None else FlinkEngine()
     table = _table(given.source, engine)
     prepared = prepare(mode, dataclasses.replace(given, source=table, engine=engine))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from akrunner.checks import (
     MOST_TASKS,
@@ -30,7 +30,9 @@ WORKER = "worker"
 PS = "ps"
 EVALUATOR = "evaluator"
 
-MODES = ("batch", "stream", "train")
+#: a job's mode: type checkers find a misspelt one wherever it is compared
+Mode = Literal["batch", "stream", "train"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 KERAS = (None, "legacy")
 DATA_FORMATS = ("examples", "columns")
 STALL_ACTIONS = ("warn", "fail")
@@ -377,7 +379,7 @@ class JobSpec:
     output_inferred: bool = False
     user_params: Mapping[str, Any] = field(default_factory=dict, repr=False)
     script_args: Sequence[str] = field(default=(), repr=False)
-    mode: str = "batch"
+    mode: Mode = "batch"
     data_format: str = "examples"
     keras: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -18,6 +18,7 @@ from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, exit_codes,
 
 if TYPE_CHECKING:
     from akrunner.detached import Status
+    from akrunner.detached.jobs import DetachedMode
 
 JSON = flag("as_json")
 MASTER_HELP = (
@@ -65,7 +66,7 @@ def check_detach(options: Mapping[str, Any], wanted: bool) -> None:
         raise akrunner.ConfigError("--detach is for a Flink cluster that stays: --engine flink --flink-master HOST:PORT")
 
 
-def detach(script: str, source: Any, mode: str, options: dict[str, Any], as_json: bool, quiet: bool) -> None:
+def detach(script: str, source: Any, mode: DetachedMode, options: dict[str, Any], as_json: bool, quiet: bool) -> None:
     """Submit a detached job, and print its id.
 
     Args: options: the options of the command line.

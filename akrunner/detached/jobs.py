@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from akrunner import leftovers
 from akrunner.engines.flink.host.engine import FlinkEngine
@@ -31,7 +31,7 @@ from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.schemas import schema_of
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
-from akrunner.spec import JobSpec
+from akrunner.spec import JobSpec, Mode
 from akrunner.tables.opening import check_reachable
 
 _NAME = "akrunner "
@@ -39,7 +39,8 @@ _NAME = "akrunner "
 _HOST = "akrunner.detached.host"
 #: arguments that name files or directories on the cluster's machines
 _PATHS = ("output", "model_out", "checkpoint_dir", "tensorboard", "work_dir")
-_MODES = ("batch", "train", "predict")
+DetachedMode = Literal["batch", "train", "predict"]
+_MODES: tuple[DetachedMode, ...] = get_args(DetachedMode)
 _NO_OUTPUT = "a detached job needs output= (--output): nobody is there to take its rows"
 #: seconds to wait for the reason of a failure, as Flink's history of a job lags behind the job's state
 _WHY_SECONDS = 5.0
@@ -90,7 +91,7 @@ class Status:
         return self.state in ENDED
 
 
-def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch", **options: Any) -> Job:
+def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: DetachedMode = "batch", **options: Any) -> Job:
     """Submit a job and return at once; the job continues without this process.
 
     Args:
@@ -151,7 +152,7 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: str = "batch"
         leftovers.drop(folder)
 
 
-def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: str, options: dict[str, Any], folder: str) -> JobSpec:
+def _scripted(script: Any, source: Any, engine: FlinkEngine, mode: Mode, options: dict[str, Any], folder: str) -> JobSpec:
     """Return the job of a script, after all checks that can be done here; lay out the script and its files in `folder`.
 
     Raises:

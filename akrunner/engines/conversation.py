@@ -23,7 +23,7 @@ import pyarrow as pa
 from akrunner import codec
 from akrunner.engines import crossing
 from akrunner.engines.tables import JobTables, SlicePart
-from akrunner.errors import AkrunnerError, ConfigError, DataError, ProtocolError, ReadError, WriteError
+from akrunner.errors import AkrunnerError, ConfigError, DataError, InputLostError, ProtocolError, ReadError, WriteError
 from akrunner.foreign import underway
 from akrunner.io.partitioner import rechunk
 from akrunner.spec import TaskSpec
@@ -34,8 +34,8 @@ from akrunner.wire import tables as wire
 _TICK = 0.1
 _END_WAIT = 30.0
 
-#: called with (exception's type, words) when the job must end: a task's rows cannot be kept, or were lost
-Failing = Callable[[str, str], None]
+#: called with (exception, words) when the job must end: a task's rows cannot be kept, or were lost
+Failing = Callable[[BaseException, str], None]
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Conversation:
         """Make a conversation without requests.
 
         Args:
-            failing: called when the job must end, with the exception's type and words.
+            failing: called when the job must end, with the exception and words.
         """
         self._tables = tables
         self._task = task
@@ -155,7 +155,8 @@ class Conversation:
         if request.writes:
             request.waiting.put(rows)
         elif lost:
-            self._failing("InputLostError", f"received {rows} of the {request.rows} rows it was sent of table {request.name}")
+            words = f"received {rows} of the {request.rows} rows it was sent of table {request.name}"
+            self._failing(InputLostError(words), words)
 
     # -- threads
 
@@ -175,7 +176,7 @@ class Conversation:
             pass  # the worker has gone; the end of its process says how
         except BaseException as e:
             if not self._stopped:
-                self._failing(type(e).__name__, f"{type(e).__name__}: {e}")
+                self._failing(e, f"{type(e).__name__}: {e}")
 
     def _say(self, kind: int, body: Any) -> None:
         self._writer.write_json(kind, body)
@@ -293,14 +294,15 @@ class Conversation:
         except (DataError, WriteError, ProtocolError, frames.WireError) as e:
             words = f"row of table {body['table']} that it refuses: {crossing.said(e)}" if isinstance(e, DataError) else str(e)
             request.over = True
-            self._failing(type(e).__name__, words)
+            self._failing(e, words)
             self._refuse(number, e)
         finally:
             request.over = True
 
     def _close_part(self, number: int, request: _Request, part: SlicePart, rows: int) -> None:
         if rows != request.rows:
-            self._failing("InputLostError", f"wrote {rows} rows to table {request.name}, {request.rows} arrived")
+            words = f"wrote {rows} rows to table {request.name}, {request.rows} arrived"
+            self._failing(InputLostError(words), words)
             return
         with underway(WriteError, f"table {request.name}"):
             part.close()

@@ -24,9 +24,10 @@ from akrunner.engines.onlooker import Onlooker
 from akrunner.engines.supervision.actions import Closing
 from akrunner.errors import StartError
 from akrunner.foreign import in_words
+from akrunner.launch.events import Event, TableFailed
 from akrunner.launch.logs import LogPump
 from akrunner.launch.process import stop_all
-from akrunner.launch.session import EVENTS, Event, EventKind, TaskSession, wait_for_exits
+from akrunner.launch.session import EVENTS, TaskSession, wait_for_exits
 from akrunner.spec import TaskSpec
 from akrunner.wire import STACKS_SIGNAL, frames
 
@@ -90,8 +91,8 @@ class TaskGroup:
         if tables is None:
             return None
 
-        def failing(kind: str, what: str) -> None:
-            self.sessions[task].post(EventKind.TABLE, {"type": kind, "what": what})
+        def failing(error: BaseException, what: str) -> None:
+            self.sessions[task].post(TableFailed(task, error, what))
 
         def made(writer: frames.FrameWriter) -> Conversation:
             self.conversations[task] = Conversation(tables, task, writer, failing)

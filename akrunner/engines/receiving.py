@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, assert_never
 
 from akrunner import codec
 from akrunner.cluster.failure import FailureKind
@@ -23,18 +23,18 @@ from akrunner.engines.output_columns import OutputColumns
 from akrunner.engines.supervision import events as on
 from akrunner.engines.supervision.states import Failed, LastWord, State
 from akrunner.engines.tensorboard import EventFiles
-from akrunner.errors import DataError, JobError, ProtocolError, WriteError
+from akrunner.errors import DataError, InputLostError, JobError, ProtocolError, WriteError
 from akrunner.foreign import underway
-from akrunner.launch.session import Event, EventKind
+from akrunner.launch import events as said
 from akrunner.spec import TaskSpec
-from akrunner.wire import messages
+from akrunner.wire.frames import WireError
 
 #: how a table's rows failed, by the exception's type; any other exception is a fault of akrunner
-_TABLE_KINDS = {
-    "InputLostError": FailureKind.LOST,
-    "DataError": FailureKind.OUTPUT,
-    "ProtocolError": FailureKind.BROKEN,
-    "WireError": FailureKind.BROKEN,
+_TABLE_KINDS: Mapping[type[BaseException], FailureKind] = {
+    InputLostError: FailureKind.LOST,
+    DataError: FailureKind.OUTPUT,
+    ProtocolError: FailureKind.BROKEN,
+    WireError: FailureKind.BROKEN,
 }
 _TABLE_WORDS = {FailureKind.OUTPUT: "wrote a ", FailureKind.BROKEN: "broke the protocol: "}
 
@@ -60,7 +60,7 @@ class Receiver:
         self._columns = OutputColumns(run.job)
         self._board = EventFiles(run.job.tensorboard, run.warnings) if run.job.tensorboard is not None else None
 
-    def take(self, event: Event, state: State) -> on.Event | None:
+    def take(self, event: said.Event, state: State) -> on.Event | None:
         """Handle one message of a task.
 
         Args:
@@ -71,7 +71,48 @@ class Receiver:
             WriteError: the rows cannot be stored. Whatever else a sink raises is raised too.
             JobError: a fault of akrunner.
         """
-        return _TAKE[event.kind](self, event, state)
+        match event:
+            case said.Opened():
+                return on.Opened(event.task)
+            case said.Ready():
+                return self._ready(event)
+            case said.Entered():
+                return on.Entered(event.task)
+            case said.Serving():
+                return on.Serving(event.task)
+            case said.Output():
+                return self._output(event, state)
+            case said.Passed():
+                return self._passed(event)
+            case said.Closed():
+                return self._closed(event)
+            case said.Ended():
+                return on.PipeEnded(event.task)
+            case said.Broken():
+                return _broken(event.task, event.error)
+            case said.TableFailed():
+                return self._table(event)
+            case said.Refused() | said.Answered() | said.Due() | said.Report():
+                self._pass_on(event)
+                return None
+            case _:
+                assert_never(event)
+
+    def _pass_on(self, event: said.Refused | said.Answered | said.Due | said.Report) -> None:
+        """Handle a message that changes nothing for the attempt."""
+        sink, source = self._run.sink, self._run.source
+        match event:
+            case said.Refused():
+                if isinstance(sink, AnswerSink):
+                    sink.refused(event.task, event.body)
+            case said.Answered():
+                if isinstance(sink, MarkedSink):
+                    sink.answered(event.task, event.number)
+            case said.Due():
+                if isinstance(source, MarkedSource) and source.arriving is not None:
+                    source.arriving.due(event.number)
+            case said.Report():
+                self._report(event)
 
     @property
     def warnings(self) -> list[str]:
@@ -83,12 +124,11 @@ class Receiver:
         if self._board is not None:
             self._board.close()
 
-    def _ready(self, event: Event, state: State) -> on.Event:
+    def _ready(self, event: said.Ready) -> on.Event:
         sent = self._group.sessions[event.task].rows_sent
-        return on.Ready(event.task, event.data["rows"], sent, event.data["waited_ns"])
+        return on.Ready(event.task, event.body["rows"], sent, event.body["waited_ns"])
 
-    def _output(self, event: Event, state: State) -> on.Event | None:
-        assert event.frame is not None
+    def _output(self, event: said.Output, state: State) -> on.Event | None:
         try:
             schema = self._columns.of(event.task, event.frame)
             if schema is None:
@@ -104,45 +144,31 @@ class Receiver:
                 self._run.sink.write(event.task, batch)
         return on.Wrote(event.task, batch.num_rows, len(event.frame.payload))
 
-    def _passed(self, event: Event, state: State) -> on.Event:
+    def _passed(self, event: said.Passed) -> on.Event:
         """Count rows that a task wrote and that went to their destination without passing through the host."""
-        if "lost" in event.data:
-            raise WriteError(event.data["lost"])
-        if "error" in event.data:
-            return self._refused_row(event.task, event.data["error"])
-        if "broken" in event.data:
-            return _broken(event.task, event.data["broken"])
-        return on.Wrote(event.task, event.data["rows"], event.data["bytes"])
+        if "lost" in event.body:
+            raise WriteError(event.body["lost"])
+        if "error" in event.body:
+            return self._refused_row(event.task, event.body["error"])
+        if "broken" in event.body:
+            return _broken(event.task, event.body["broken"])
+        return on.Wrote(event.task, event.body["rows"], event.body["bytes"])
 
-    def _table(self, event: Event, state: State) -> on.Event:
+    def _table(self, event: said.TableFailed) -> on.Event:
         """Return the failure of a task whose rows for a table cannot be kept, or were lost on their way."""
-        what = event.data["what"]
-        if event.data["type"] == "WriteError":
-            raise WriteError(f"[{event.task.name}] {what}")
-        kind = _TABLE_KINDS.get(event.data["type"])
+        if isinstance(event.error, WriteError):
+            raise WriteError(f"[{event.task.name}] {event.what}")
+        kind = next((kind for error, kind in _TABLE_KINDS.items() if isinstance(event.error, error)), None)
         if kind is None:
-            raise JobError(f"the job could not go on: {what}; a fault in akrunner itself")
-        return _failed(event.task, kind, _TABLE_WORDS.get(kind, "") + what)
+            raise JobError(f"the job could not go on: {event.what}; a fault in akrunner itself")
+        return _failed(event.task, kind, _TABLE_WORDS.get(kind, "") + event.what)
 
     def _refused_row(self, task: TaskSpec, why: str) -> on.Event:
         return _failed(task, FailureKind.OUTPUT, self._columns.refused(why))
 
-    def _refused(self, event: Event, state: State) -> None:
-        if isinstance(self._run.sink, AnswerSink):
-            self._run.sink.refused(event.task, event.data)
-
-    def _answered(self, event: Event, state: State) -> None:
-        if isinstance(self._run.sink, MarkedSink):
-            self._run.sink.answered(event.task, event.data["number"])
-
-    def _due(self, event: Event, state: State) -> None:
-        source = self._run.source
-        if isinstance(source, MarkedSource) and source.arriving is not None:
-            source.arriving.due(event.data["number"])
-
-    def _report(self, event: Event, state: State) -> None:
+    def _report(self, event: said.Report) -> None:
         name = event.task.name
-        data: messages.Report = event.data
+        data = event.body
         if data["metrics"]:
             self.metrics[name] = data["metrics"]
         else:
@@ -151,8 +177,8 @@ class Receiver:
             self._board.write(name, data["metrics"], data["step"], data["time_ns"])
         self.reports.append({"task": name, "step": data["step"], "time_ns": data["time_ns"], **data["metrics"]})
 
-    def _closed(self, event: Event, state: State) -> on.Event:
-        body: messages.Closed = event.data
+    def _closed(self, event: said.Closed) -> on.Event:
+        body = event.body
         failed = None
         if not body["ok"]:
             failed = report.with_full_disks(report.of_record(body["failure"], self._run.job.schema), self._run.disks)
@@ -167,22 +193,3 @@ def _failed(task: TaskSpec, kind: FailureKind, what: str) -> on.TaskFailed:
 
 def _broken(task: TaskSpec, why: object) -> on.TaskFailed:
     return _failed(task, FailureKind.BROKEN, f"broke the protocol: {why}")
-
-
-#: a kind of event -> the function that handles it
-_TAKE: dict[EventKind, Callable[[Receiver, Event, State], on.Event | None]] = {
-    EventKind.OPENED: lambda receiver, event, state: on.Opened(event.task),
-    EventKind.READY: Receiver._ready,
-    EventKind.ENTERED: lambda receiver, event, state: on.Entered(event.task),
-    EventKind.SERVING: lambda receiver, event, state: on.Serving(event.task),
-    EventKind.OUTPUT: Receiver._output,
-    EventKind.PASSED: Receiver._passed,
-    EventKind.REFUSED: Receiver._refused,
-    EventKind.ANSWERED: Receiver._answered,
-    EventKind.DUE: Receiver._due,
-    EventKind.REPORT: Receiver._report,
-    EventKind.CLOSED: Receiver._closed,
-    EventKind.ENDED: lambda receiver, event, state: on.PipeEnded(event.task),
-    EventKind.BROKEN: lambda receiver, event, state: _broken(event.task, event.error),
-    EventKind.TABLE: Receiver._table,
-}

@@ -12,11 +12,11 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Protocol
 
 from akrunner.errors import ProtocolError
+from akrunner.launch import events as said
+from akrunner.launch.events import Event
 from akrunner.launch.logs import LogPump
 from akrunner.launch.process import TaskProcess
 from akrunner.spec import TaskSpec
@@ -24,48 +24,6 @@ from akrunner.wire import PROTOCOL_VERSION, frames, messages, tables
 
 #: how many frames, of all tasks together, may wait for the host; when there are more, the pipes fill and the scripts wait
 EVENTS = 64
-
-
-class EventKind(Enum):
-    """What a task said, named after the frame, or what happened to the task.
-
-    OUTPUT: it wrote rows. ENDED: its pipe has ended. BROKEN: it does not keep to the protocol. TABLE: the rows that it wrote to
-    a table, or got from a table, cannot be right.
-    """
-
-    OPENED = "opened"
-    READY = "ready"
-    ENTERED = "entered"
-    SERVING = "serving"
-    OUTPUT = "output"
-    PASSED = "passed"
-    ANSWERED = "answered"
-    DUE = "due"
-    REFUSED = "refused"
-    REPORT = "report"
-    CLOSED = "closed"
-    ENDED = "ended"
-    BROKEN = "broken"
-    TABLE = "table"
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that a task said, or that happened to it.
-
-    Attributes:
-        task: the task.
-        kind: the kind of event.
-        data: the body of the frame, whose shape `akrunner.wire.messages` declares.
-        frame: the frame, of an output event.
-        error: the error, of a broken event.
-    """
-
-    task: TaskSpec
-    kind: EventKind
-    data: Any
-    frame: frames.Frame | None = None
-    error: BaseException | None = None
 
 
 class Tables(Protocol):
@@ -76,15 +34,16 @@ class Tables(Protocol):
         ...
 
 
-_KINDS = {
-    frames.OPENED: EventKind.OPENED,
-    frames.READY: EventKind.READY,
-    frames.ENTERED: EventKind.ENTERED,
-    frames.REPORT: EventKind.REPORT,
-    frames.CLOSED: EventKind.CLOSED,
-    frames.REFUSED: EventKind.REFUSED,
-    frames.SERVING: EventKind.SERVING,
-    frames.PASSED: EventKind.PASSED,
+#: a kind of frame -> the event that it brings, whose `body` is declared as the frame's (a test compares both)
+_EVENTS: Mapping[int, Callable[[TaskSpec, Any], Event]] = {
+    frames.OPENED: said.Opened,
+    frames.READY: said.Ready,
+    frames.ENTERED: said.Entered,
+    frames.REPORT: said.Report,
+    frames.CLOSED: said.Closed,
+    frames.REFUSED: said.Refused,
+    frames.SERVING: said.Serving,
+    frames.PASSED: said.Passed,
 }
 
 
@@ -216,11 +175,8 @@ class TaskSession:
         if not self._thread.is_alive():
             self._reader.close()
 
-    def post(self, kind: EventKind, data: Mapping[str, Any] = {}, frame: frames.Frame | None = None) -> None:
+    def post(self, event: Event) -> None:
         """Put an event on the queue; waits for room in it."""
-        self._put(Event(self.task, kind, data, frame))
-
-    def _put(self, event: Event) -> None:
         while not self._deaf.is_set():
             try:
                 self._events.put(event, timeout=0.1)
@@ -236,7 +192,7 @@ class TaskSession:
     def _read(self) -> None:
         try:
             self._attend()
-            self.post(EventKind.ENDED)
+            self.post(said.Ended(self.task))
         except BaseException as e:
             # the supervisor sees the error, and what the task does after it no longer matters
             self._failed = e
@@ -256,7 +212,7 @@ class TaskSession:
             # a broken connection to another machine is like the end of a pipe, but the process may never report its exit
             self.process.abandon()
         except (ProtocolError, frames.WireError) as e:
-            self._put(Event(self.task, EventKind.BROKEN, {}, None, e))
+            self.post(said.Broken(self.task, e))
 
     def _greet(self) -> None:
         frame = self._reader.read()
@@ -301,7 +257,7 @@ class TaskSession:
             raise ProtocolError(f"it said {name} after {'closed' if frames.CLOSED in self._said else name}")
         self._said.add(frame.kind)
         if frame.kind in (frames.EXAMPLES, frames.COLUMNS):
-            self.post(EventKind.OUTPUT, {}, frame)
+            self.post(said.Output(self.task, frame))
             return
         if frame.kind == frames.LEFT:
             # no event is posted, because the job may be over by now
@@ -309,14 +265,14 @@ class TaskSession:
             self.left = list(left["notes"])
             return
         if frame.kind in (frames.ANSWERED, frames.DUE):
-            self.post(EventKind.ANSWERED if frame.kind == frames.ANSWERED else EventKind.DUE, {"number": frame.count})
+            self.post((said.Answered if frame.kind == frames.ANSWERED else said.Due)(self.task, frame.count))
             return
-        if frame.kind not in _KINDS:
+        if frame.kind not in _EVENTS:
             raise ProtocolError(f"a worker process does not send {name}")
         body = messages.read(frame)
         if frame.kind == frames.CLOSED and body["ok"] and frames.ENTERED not in self._said:
             raise ProtocolError("it was done before it had entered main()")
-        self.post(_KINDS[frame.kind], body)
+        self.post(_EVENTS[frame.kind](self.task, body))
 
 
 #: the frames that a worker sends only once, and those that it sends only after another frame

@@ -32,11 +32,11 @@ from akrunner.prepare.job import checked
 from akrunner.running.inputs import arriving_source, lines_source, table_of
 from akrunner.running.outputs import IN_MEMORY
 from akrunner.schema import Field, Schema
-from akrunner.spec import JobSpec, SplitSpec
+from akrunner.spec import JobSpec, Mode, SplitSpec
 from akrunner.trial import Trial, tried
 from akrunner.wire.features import FLOAT, KINDS
 
-_MODES = {"run": "batch", "train": "train", "stream": "stream"}
+_MODES: Mapping[str, Mode] = {"run": "batch", "train": "train", "stream": "stream"}
 #: characters of the shortest secret that is looked for in a script's prints; a shorter one may be a part of any word
 _SHORTEST = 4
 

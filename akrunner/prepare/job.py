@@ -33,7 +33,7 @@ from akrunner.prepare.python import check_requirements, interpreter_for, optiona
 from akrunner.prepare.schemas import schema_of
 from akrunner.prepare.scripts import check_order, check_saves, check_script, check_writes
 from akrunner.schema import Schema
-from akrunner.spec import ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec
+from akrunner.spec import ClusterSpec, JobSpec, Mode, ResourceSpec, ScriptSpec, SupervisionSpec
 from akrunner.tables.asked import names_of, tables_spec
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import check_other, open_source, sink_to
@@ -55,7 +55,7 @@ class Prepared:
 _NO_SCRIPT = ScriptSpec("", "")
 
 
-def prepare(mode: str, given: Arguments) -> Prepared:
+def prepare(mode: Mode, given: Arguments) -> Prepared:
     """Check every argument, and make the overlay and the directory for checkpoints.
 
     Cheap checks come before expensive ones: values; the output; files and tables that are paths; files to download;
@@ -73,7 +73,7 @@ def prepare(mode: str, given: Arguments) -> Prepared:
     )
 
 
-def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
+def checked(mode: Mode, given: Arguments) -> tuple[Prepared, str | None]:
     """Check every argument as `prepare` does, but make nothing.
 
     Returns: the job without its overlay, and the requirements that the overlay is made of, None if there are none.
@@ -173,7 +173,7 @@ def checked(mode: str, given: Arguments) -> tuple[Prepared, str | None]:
     return Prepared(job, table, interpreter), requirements
 
 
-def _settings(mode: str, given: Arguments) -> JobSpec:
+def _settings(mode: Mode, given: Arguments) -> JobSpec:
     """Make the job from plain values, without its script, table and interpreter. Raises: ConfigError: a value is wrong."""
     parallelism = given.parallelism
     if parallelism is None and given.num_workers is None and given.num_ps is None:

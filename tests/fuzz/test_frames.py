@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from akrunner import codec
 from akrunner.engines.conversation import Conversation
 from akrunner.engines.tables import JobTables
-from akrunner.errors import DataError, ProtocolError, SourceError
+from akrunner.errors import DataError, InputLostError, ProtocolError, SourceError, WriteError
 from akrunner.schema import Schema
 from akrunner.spec import TablesSpec, TaskSpec
 from akrunner.tables.names import TableName
@@ -248,9 +248,12 @@ def test_what_is_asked_of_tables() -> None:
     for _ in rounds(60):
         shared = JobTables(TablesSpec(("odps://p/tables/t",), ("odps://p/tables/t",), store), 8, 1 << 20)
         read, write = os.pipe()
-        failed: list[str] = []
+        failed: list[type] = []
         one = Conversation(
-            shared, TaskSpec("chief", 0), frames.FrameWriter(write), lambda kind, what, failed=failed: failed.append(kind)
+            shared,
+            TaskSpec("chief", 0),
+            frames.FrameWriter(write),
+            lambda error, what, failed=failed: failed.append(type(error)),
         )
         drained = threading.Thread(target=_drain, args=(read,))
         drained.start()
@@ -276,7 +279,7 @@ def test_what_is_asked_of_tables() -> None:
         one._writer.close()
         drained.join()
         shared.close()
-        assert set(failed) <= {"DataError", "ProtocolError", "WireError", "InputLostError", "WriteError"}, failed
+        assert set(failed) <= {DataError, ProtocolError, frames.WireError, InputLostError, WriteError}, failed
 
 
 def _drain(fd: int) -> None:

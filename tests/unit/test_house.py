@@ -157,7 +157,7 @@ MAY: dict[str, set[str]] = {
         "wire",
     },
     "flink": {"engines", "options", "prepare", "programs", "sequences", "serving"},
-    "programs": {"engines", "errors", "prepare", "running", "serving"},
+    "programs": {"engines", "errors", "prepare", "running", "serving", "spec"},
     "detached": {
         "engines",
         "errors",

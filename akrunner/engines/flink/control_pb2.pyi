@@ -6,11 +6,26 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SYSTEM: _ClassVar[Reason]
+    ADDRESS: _ClassVar[Reason]
+    INTERPRETER: _ClassVar[Reason]
+    VALUE: _ClassVar[Reason]
+    INPUT: _ClassVar[Reason]
+    FORM: _ClassVar[Reason]
+
 class Group(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     NOBODY: _ClassVar[Group]
     TERMINATE: _ClassVar[Group]
     KILL: _ClassVar[Group]
+SYSTEM: Reason
+ADDRESS: Reason
+INTERPRETER: Reason
+VALUE: Reason
+INPUT: Reason
+FORM: Reason
 NOBODY: Group
 TERMINATE: Group
 KILL: Group
@@ -80,12 +95,12 @@ class Settled(_message.Message):
     def __init__(self, address: _Optional[str] = ..., folder: _Optional[str] = ..., machine: _Optional[str] = ..., cores: _Optional[int] = ..., reads_files: bool = ..., writes_output: bool = ..., unread: _Optional[str] = ...) -> None: ...
 
 class Failed(_message.Message):
-    __slots__ = ("kind", "words")
-    KIND_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("reason", "words")
+    REASON_FIELD_NUMBER: _ClassVar[int]
     WORDS_FIELD_NUMBER: _ClassVar[int]
-    kind: str
+    reason: Reason
     words: str
-    def __init__(self, kind: _Optional[str] = ..., words: _Optional[str] = ...) -> None: ...
+    def __init__(self, reason: _Optional[_Union[Reason, str]] = ..., words: _Optional[str] = ...) -> None: ...
 
 class Started(_message.Message):
     __slots__ = ("pid",)
@@ -116,12 +131,12 @@ class Given(_message.Message):
     def __init__(self, rows: _Optional[int] = ..., dropped: _Optional[int] = ..., bytes: _Optional[int] = ..., finished: bool = ...) -> None: ...
 
 class Refused(_message.Message):
-    __slots__ = ("kind", "words")
-    KIND_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("reason", "words")
+    REASON_FIELD_NUMBER: _ClassVar[int]
     WORDS_FIELD_NUMBER: _ClassVar[int]
-    kind: str
+    reason: Reason
     words: str
-    def __init__(self, kind: _Optional[str] = ..., words: _Optional[str] = ...) -> None: ...
+    def __init__(self, reason: _Optional[_Union[Reason, str]] = ..., words: _Optional[str] = ...) -> None: ...
 
 class Exit(_message.Message):
     __slots__ = ("code", "signal", "peak_rss", "cpu_seconds", "time_ns")
@@ -208,7 +223,7 @@ class Ask(_message.Message):
     def __init__(self, python: _Optional[str] = ..., bind_host: _Optional[str] = ..., advertised_host: _Optional[str] = ..., files: _Optional[_Iterable[_Union[File, _Mapping]]] = ..., output: _Optional[str] = ..., store: _Optional[_Union[Store, _Mapping]] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("mode", "data_format", "chunk_rows", "chunk_bytes", "output", "files", "pairs", "threads", "env", "directories")
+    __slots__ = ("streaming", "data_format", "chunk_rows", "chunk_bytes", "output", "files", "pairs", "threads", "env", "directories")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -216,7 +231,7 @@ class Order(_message.Message):
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    MODE_FIELD_NUMBER: _ClassVar[int]
+    STREAMING_FIELD_NUMBER: _ClassVar[int]
     DATA_FORMAT_FIELD_NUMBER: _ClassVar[int]
     CHUNK_ROWS_FIELD_NUMBER: _ClassVar[int]
     CHUNK_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -226,7 +241,7 @@ class Order(_message.Message):
     THREADS_FIELD_NUMBER: _ClassVar[int]
     ENV_FIELD_NUMBER: _ClassVar[int]
     DIRECTORIES_FIELD_NUMBER: _ClassVar[int]
-    mode: str
+    streaming: bool
     data_format: str
     chunk_rows: int
     chunk_bytes: int
@@ -236,7 +251,7 @@ class Order(_message.Message):
     threads: int
     env: _containers.ScalarMap[str, str]
     directories: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, mode: _Optional[str] = ..., data_format: _Optional[str] = ..., chunk_rows: _Optional[int] = ..., chunk_bytes: _Optional[int] = ..., output: _Optional[_Union[Output, _Mapping]] = ..., files: _Optional[_Union[Files, _Mapping]] = ..., pairs: _Optional[_Union[Pairs, _Mapping]] = ..., threads: _Optional[int] = ..., env: _Optional[_Mapping[str, str]] = ..., directories: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, streaming: bool = ..., data_format: _Optional[str] = ..., chunk_rows: _Optional[int] = ..., chunk_bytes: _Optional[int] = ..., output: _Optional[_Union[Output, _Mapping]] = ..., files: _Optional[_Union[Files, _Mapping]] = ..., pairs: _Optional[_Union[Pairs, _Mapping]] = ..., threads: _Optional[int] = ..., env: _Optional[_Mapping[str, str]] = ..., directories: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Output(_message.Message):
     __slots__ = ("schema", "rows", "part", "format")

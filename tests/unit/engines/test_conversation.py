@@ -15,7 +15,7 @@ import pytest
 from akrunner import codec
 from akrunner.engines.conversation import Conversation
 from akrunner.engines.tables import JobTables
-from akrunner.errors import ProtocolError, WriteError
+from akrunner.errors import InputLostError, ProtocolError, WriteError
 from akrunner.spec import TablesSpec, TaskSpec
 from akrunner.tables.chosen import store_for
 from akrunner.tables.names import TableName
@@ -34,10 +34,10 @@ class Worker:
     def __init__(self, store: TableStore) -> None:
         read, write = os.pipe()
         self.tables = JobTables(TablesSpec((TABLE,), (OUT,), store, "p"), 10, 1 << 20)
-        self.failed: list[tuple[str, str]] = []
+        self.failed: list[tuple[BaseException, str]] = []
         self.writer = frames.FrameWriter(write)
         self.asked = Conversation(
-            self.tables, TaskSpec("chief", 0), self.writer, lambda kind, what: self.failed.append((kind, what))
+            self.tables, TaskSpec("chief", 0), self.writer, lambda error, what: self.failed.append((error, what))
         )
         self._reader = frames.FrameReader(read, frames.TO_WORKER)
 
@@ -115,7 +115,7 @@ def test_a_reader_that_ends_before_all_rows_have_arrived(worker: Worker, whole: 
     while worker.heard()[0] != frames.TABLE_DONE:
         pass
     worker.say(frames.CLOSE_TABLE, request=1, rows=rows, whole=whole)
-    assert [kind for kind, _ in worker.failed] == ["InputLostError"] * lost
+    assert [type(error) for error, _ in worker.failed] == [InputLostError] * lost
 
 
 def test_what_a_script_cannot_be_given(worker: Worker) -> None:

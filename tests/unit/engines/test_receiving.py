@@ -10,13 +10,12 @@ import pyarrow as pa
 import pytest
 
 from akrunner.cluster.failure import FailureKind
-from akrunner.engines import receiving
 from akrunner.engines.receiving import Receiver
 from akrunner.engines.supervision import events as on
 from akrunner.engines.supervision.states import LastWord, Rules, State
-from akrunner.errors import ConfigError, JobError, ProtocolError, SinkError, WriteError
+from akrunner.errors import ConfigError, DataError, InputLostError, JobError, ProtocolError, SinkError, WriteError
 from akrunner.io.table import TableSource
-from akrunner.launch.session import Event, EventKind
+from akrunner.launch import events as said
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec, TaskSpec
 from akrunner.wire import column_layout as layout
@@ -75,13 +74,13 @@ class Host:
         self.receiver = Receiver(run, group)
         self.state = State.first(Rules(ClusterSpec()), 0.0, 0.0)
 
-    def take(self, kind: EventKind, data: Any = None, frame: frames.Frame | None = None, error: Any = None) -> Any:
-        return self.receiver.take(Event(CHIEF, kind, data or {}, frame, error), self.state)
+    def take(self, kind: Any, *held: Any) -> Any:
+        return self.receiver.take(kind(CHIEF, *held), self.state)
 
     def written(self, **columns: Any) -> Any:
         rows, parts = packed(columns, None)
         payload = bytearray(b"".join(bytes(part) for part in layout.pack(rows, parts)))
-        return self.take(EventKind.OUTPUT, {}, frames.Frame(frames.COLUMNS, rows, payload))
+        return self.take(said.Output, frames.Frame(frames.COLUMNS, rows, payload))
 
 
 class MarkedSink(Sink):
@@ -97,33 +96,29 @@ def test_a_mark_comes_to_a_sink_that_takes_it_behind_the_rows_before() -> None:
     sink = MarkedSink()
     host = Host(sink)
     host.written(a=[1, 2])
-    assert host.take(EventKind.ANSWERED, {"number": 4}) is None and sink.marks == [(CHIEF.name, 4, 2)]
-    assert Host(Sink()).take(EventKind.ANSWERED, {"number": 4}) is None
+    assert host.take(said.Answered, 4) is None and sink.marks == [(CHIEF.name, 4, 2)]
+    assert Host(Sink()).take(said.Answered, 4) is None
 
 
 def test_a_save_that_is_due_is_told_to_a_source_with_places() -> None:
     told: list[int] = []
     arriving: Any = types.SimpleNamespace(due=told.append)
     host = Host(Sink())
-    assert host.take(EventKind.DUE, {"number": 4}) is None, "no such source"
+    assert host.take(said.Due, 4) is None, "no such source"
     host.run.source = TableSource(pa.schema([]), lambda: iter(()), arriving=arriving)
-    assert host.take(EventKind.DUE, {"number": 4}) is None and told == [4]
-
-
-def test_every_kind_of_message_is_handled() -> None:
-    assert set(receiving._TAKE) == set(EventKind)
+    assert host.take(said.Due, 4) is None and told == [4]
 
 
 @pytest.mark.parametrize(
-    "kind, data, means",
+    "kind, held, means",
     [
-        (EventKind.OPENED, {}, on.Opened(CHIEF)), (EventKind.ENTERED, {}, on.Entered(CHIEF)), (EventKind.SERVING, {}, on.Serving(CHIEF)),
-        (EventKind.ENDED, {}, on.PipeEnded(CHIEF)), (EventKind.READY, {"rows": 6, "waited_ns": 4}, on.Ready(CHIEF, 6, 7, 4)),
-        (EventKind.PASSED, {"rows": 2, "bytes": 30}, on.Wrote(CHIEF, 2, 30)),
+        (said.Opened, [{}], on.Opened(CHIEF)), (said.Entered, [{}], on.Entered(CHIEF)), (said.Serving, [{}], on.Serving(CHIEF)),
+        (said.Ended, [], on.PipeEnded(CHIEF)), (said.Ready, [{"rows": 6, "waited_ns": 4}], on.Ready(CHIEF, 6, 7, 4)),
+        (said.Passed, [{"rows": 2, "bytes": 30}], on.Wrote(CHIEF, 2, 30)),
     ],
 )  # fmt: skip
-def test_a_message_becomes_an_event(kind: EventKind, data: Any, means: on.Event) -> None:
-    assert Host().take(kind, data) == means
+def test_a_message_becomes_an_event(kind: Any, held: list[Any], means: on.Event) -> None:
+    assert Host().take(kind, *held) == means
 
 
 def test_rows_go_to_the_sink_and_are_counted() -> None:
@@ -158,7 +153,7 @@ def test_a_row_that_does_not_fit_is_the_tasks_failure_with_the_number_of_the_row
 
 
 def test_a_frame_that_is_none_breaks_the_protocol() -> None:
-    failed = Host(Sink()).take(EventKind.OUTPUT, {}, frames.Frame(frames.COLUMNS, 1, bytearray(b"\xff" * 3)))
+    failed = Host(Sink()).take(said.Output, frames.Frame(frames.COLUMNS, 1, bytearray(b"\xff" * 3)))
     assert failed.failed.kind is FailureKind.BROKEN and failed.failed.what.startswith("broke the protocol: ")
 
 
@@ -172,55 +167,55 @@ def test_rows_that_cannot_be_stored_end_the_job(error: BaseException) -> None:
 
 def test_rows_that_passed_by_the_host_and_were_lost() -> None:
     with pytest.raises(WriteError, match="the disk"):
-        Host().take(EventKind.PASSED, {"lost": "the disk"})
-    refused = Host().take(EventKind.PASSED, {"error": "row 3"})
+        Host().take(said.Passed, {"lost": "the disk"})
+    refused = Host().take(said.Passed, {"error": "row 3"})
     assert refused.failed.kind is FailureKind.OUTPUT and refused.failed.what.endswith("row 3")
-    broken = Host().take(EventKind.PASSED, {"broken": "half a frame"})
+    broken = Host().take(said.Passed, {"broken": "half a frame"})
     assert (broken.failed.kind, broken.failed.what) == (FailureKind.BROKEN, "broke the protocol: half a frame")
 
 
 @pytest.mark.parametrize(
-    "name, kind, what",
+    "error, kind, what",
     [
-        ("DataError", FailureKind.OUTPUT, "wrote a row"), ("InputLostError", FailureKind.LOST, "row"),
-        ("ProtocolError", FailureKind.BROKEN, "broke the protocol: row"), ("WireError", FailureKind.BROKEN, "broke the protocol: row"),
+        (DataError("row"), FailureKind.OUTPUT, "wrote a row"), (InputLostError("row"), FailureKind.LOST, "row"),
+        (ProtocolError("row"), FailureKind.BROKEN, "broke the protocol: row"), (frames.WireError("row"), FailureKind.BROKEN, "broke the protocol: row"),
     ],
 )  # fmt: skip
-def test_rows_of_a_table_that_cannot_be_right_are_the_tasks_failure(name: str, kind: FailureKind, what: str) -> None:
-    failed = Host().take(EventKind.TABLE, {"type": name, "what": "row"})
+def test_rows_of_a_table_that_cannot_be_right_are_the_tasks_failure(error: Exception, kind: FailureKind, what: str) -> None:
+    failed = Host().take(said.TableFailed, error, "row")
     assert (failed.failed.kind, failed.failed.what) == (kind, what)
 
 
 def test_a_table_that_cannot_be_stored_ends_the_job_and_anything_else_is_our_fault() -> None:
     with pytest.raises(WriteError, match=r"^\[chief:0\] the disk is full$"):
-        Host().take(EventKind.TABLE, {"type": "WriteError", "what": "the disk is full"})
+        Host().take(said.TableFailed, WriteError("the disk is full"), "the disk is full")
     with pytest.raises(JobError, match="KeyError: x; a fault in akrunner itself"):
-        Host().take(EventKind.TABLE, {"type": "KeyError", "what": "KeyError: x"})
+        Host().take(said.TableFailed, KeyError("x"), "KeyError: x")
 
 
 def test_a_task_that_breaks_the_protocol_has_failed() -> None:
-    failed = Host().take(EventKind.BROKEN, error=ProtocolError("it said ready before opened"))
+    failed = Host().take(said.Broken, ProtocolError("it said ready before opened"))
     assert failed.failed.kind is FailureKind.BROKEN
     assert failed.failed.what == "broke the protocol: it said ready before opened"
 
 
 def test_chunks_without_an_answer_go_to_a_sink_that_takes_them() -> None:
     sink = AnswerSink()
-    assert Host(sink).take(EventKind.REFUSED, FAILURE) is None
+    assert Host(sink).take(said.Refused, FAILURE) is None
     assert sink.no == [("chief:0", FAILURE)]
-    assert Host(Sink()).take(EventKind.REFUSED, FAILURE) is None, "any other sink is told nothing"
+    assert Host(Sink()).take(said.Refused, FAILURE) is None, "any other sink is told nothing"
 
 
 def test_reports_are_kept_and_the_last_metrics_of_each_task(tmp_path: Path) -> None:
     host = Host(tensorboard=str(tmp_path / "board"))
     for step, metrics in ((1, {"loss": 2.0}), (2, {"loss": 1.0})):
-        assert host.take(EventKind.REPORT, {"metrics": metrics, "step": step, "time_ns": 4}) is None
+        assert host.take(said.Report, {"metrics": metrics, "step": step, "time_ns": 4}) is None
     assert host.receiver.metrics == {"chief:0": {"loss": 1.0}}
     assert host.receiver.reports == [
         {"task": "chief:0", "step": 1, "time_ns": 4, "loss": 2.0},
         {"task": "chief:0", "step": 2, "time_ns": 4, "loss": 1.0},
     ]
-    host.take(EventKind.REPORT, {"metrics": {}, "step": None, "time_ns": 5})
+    host.take(said.Report, {"metrics": {}, "step": None, "time_ns": 5})
     assert host.receiver.metrics == {}, "metrics that were taken back are not shown any more"
     host.receiver.close()
     assert [path.parent.name for path in (tmp_path / "board").rglob("events.*")] == ["chief-0"]
@@ -233,11 +228,11 @@ def test_a_board_that_cannot_be_made_is_an_error_of_its_parameter(tmp_path: Path
 
 
 def test_a_last_message_of_a_task_that_is_done() -> None:
-    assert Host().take(EventKind.CLOSED, CLOSED) == on.Closed(CHIEF, LastWord.of(CLOSED), 2, 3)
+    assert Host().take(said.Closed, CLOSED) == on.Closed(CHIEF, LastWord.of(CLOSED), 2, 3)
 
 
 def test_a_last_message_of_a_task_that_has_failed() -> None:
-    closed = Host().take(EventKind.CLOSED, {**CLOSED, "ok": False, "failure": FAILURE})
+    closed = Host().take(said.Closed, {**CLOSED, "ok": False, "failure": FAILURE})
     assert closed.failed.kind is FailureKind.SCRIPT and "ValueError" in closed.failed.what
     assert (closed.failed.time_ns, closed.failed.traceback) == (9, "Traceback: ...")
 
@@ -246,7 +241,7 @@ def test_a_last_message_of_a_task_that_has_failed() -> None:
 def test_a_table_whose_rows_have_not_all_come_is_named(tables: list[str], told: str) -> None:
     host = Host()
     host.conversations[CHIEF] = types.SimpleNamespace(unfinished=lambda: tables)
-    assert host.take(EventKind.CLOSED, CLOSED).unfinished == told
+    assert host.take(said.Closed, CLOSED).unfinished == told
 
 
 def test_times_that_were_written_as_numbers_are_warned_of() -> None:

@@ -16,8 +16,8 @@ from akrunner.engines import supervisor
 from akrunner.engines.base import Progress
 from akrunner.engines.supervisor import AttemptFailed, Supervisor
 from akrunner.errors import JobCancelledError, JobError, JobStalledError, JobTimeoutError, ReadError, ScriptFailedError
+from akrunner.launch import events as said
 from akrunner.launch.process import Exit
-from akrunner.launch.session import Event, EventKind
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec, SupervisionSpec, TaskSpec
 
@@ -39,8 +39,8 @@ class Stage:
 
     def __init__(self) -> None:
         self.did: list[str] = []
-        self.starts: list[Any] = [(EventKind.OPENED, {}), (EventKind.READY, {"rows": 5, "waited_ns": 7})]
-        self.enters: list[Any] = [(EventKind.ENTERED, {}), (EventKind.CLOSED, CLOSED)]
+        self.starts: list[Any] = [(said.Opened, {}), (said.Ready, {"rows": 5, "waited_ns": 7})]
+        self.enters: list[Any] = [(said.Entered, {}), (said.Closed, CLOSED)]
         self.error: BaseException | None = None
         self.exit: Exit | None = Exit(0, None, 100, 1.5, 11)
         self.check: BaseException | None = None
@@ -110,7 +110,7 @@ class Group:
 
     def __init__(self, run: Any, launcher: Any, onlooker: Any) -> None:
         stage = self.stage
-        self.events: queue.Queue[Event] = queue.Queue()
+        self.events: queue.Queue[said.Event] = queue.Queue()
         self.conversations: dict[TaskSpec, Any] = {}
         self.streaming = None
         self.feeder = types.SimpleNamespace(
@@ -150,9 +150,9 @@ class Group:
         self.stage.did.append("start")
         self._say(self.stage.enters)
 
-    def _say(self, said: list[Any]) -> None:
-        for kind, data in said:
-            self.events.put(Event(CHIEF, kind, data))
+    def _say(self, events: list[Any]) -> None:
+        for kind, *body in events:
+            self.events.put(kind(CHIEF, *body))
 
     def sample(self) -> float:
         return 0.0
@@ -198,7 +198,7 @@ def test_an_attempt_that_succeeds_takes_its_steps_in_order(stage: Stage) -> None
 
 
 def test_the_last_progress_that_is_told_is_that_of_the_end(stage: Stage) -> None:
-    stage.enters.insert(1, (EventKind.REPORT, {"metrics": {"loss": 0.5}, "step": 1, "time_ns": 1}))
+    stage.enters.insert(1, (said.Report, {"metrics": {"loss": 0.5}, "step": 1, "time_ns": 1}))
     assert stage.run().stats.reports == [{"task": "chief:0", "step": 1, "time_ns": 1, "loss": 0.5}]
     last = stage.told[-1]
     assert last.states == {"chief:0": "finished"} and (last.rows_in, last.bytes_in) == (5, 50)
@@ -206,7 +206,7 @@ def test_the_last_progress_that_is_told_is_that_of_the_end(stage: Stage) -> None
 
 
 def test_a_script_that_raised_is_the_attempts_failure(stage: Stage) -> None:
-    stage.enters = [(EventKind.ENTERED, {}), (EventKind.CLOSED, FAILED)]
+    stage.enters = [(said.Entered, {}), (said.Closed, FAILED)]
     with pytest.raises(AttemptFailed) as failed:
         stage.run()
     assert failed.value.kind is FailureKind.SCRIPT and failed.value.root.task == "chief:0"
@@ -217,14 +217,14 @@ def test_a_script_that_raised_is_the_attempts_failure(stage: Stage) -> None:
 
 
 def test_what_is_known_of_the_machines_comes_in_place_of_how_the_tasks_ended(stage: Stage) -> None:
-    stage.enters, stage.explain = [(EventKind.CLOSED, FAILED)], JobError("the TaskManager is gone")
+    stage.enters, stage.explain = [(said.Closed, FAILED)], JobError("the TaskManager is gone")
     with pytest.raises(JobError, match="the TaskManager is gone"):
         stage.run()
     assert stage.did[-1] == "launcher closes"
 
 
 def test_a_process_that_ended_without_a_word_is_told_with_how_it_ended(stage: Stage) -> None:
-    stage.enters, stage.exit = [(EventKind.ENTERED, {}), (EventKind.ENDED, {})], Exit(3, None, 0, 0.0, 5)
+    stage.enters, stage.exit = [(said.Entered, {}), (said.Ended,)], Exit(3, None, 0, 0.0, 5)
     with pytest.raises(AttemptFailed, match="exit code 3") as failed:
         stage.run()
     assert failed.value.kind is FailureKind.DIED
@@ -233,7 +233,7 @@ def test_a_process_that_ended_without_a_word_is_told_with_how_it_ended(stage: St
 def test_the_kernels_killer_is_named_by_the_error_and_by_the_failure(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     killed = iter([0, 1])
     monkeypatch.setattr("akrunner.engines.supervisor.cgroups.killed", lambda: next(killed))
-    stage.enters, stage.exit = [(EventKind.ENTERED, {}), (EventKind.ENDED, {})], Exit(None, 9, 0, 0.0, 5)
+    stage.enters, stage.exit = [(said.Entered, {}), (said.Ended,)], Exit(None, 9, 0, 0.0, 5)
     with pytest.raises(AttemptFailed) as failed:
         stage.run()
     failure = failed.value.error("", []).failure
@@ -243,7 +243,7 @@ def test_the_kernels_killer_is_named_by_the_error_and_by_the_failure(stage: Stag
 
 
 def test_a_pipe_that_ended_before_its_process_did(stage: Stage) -> None:
-    stage.enters, stage.exit = [(EventKind.ENTERED, {}), (EventKind.ENDED, {})], None
+    stage.enters, stage.exit = [(said.Entered, {}), (said.Ended,)], None
     with pytest.raises(AttemptFailed, match="closed its pipe to the host and ran on"):
         stage.run()
 
@@ -263,7 +263,7 @@ def test_a_job_that_its_caller_stops_is_cancelled(stage: Stage) -> None:
 
 
 def test_a_job_that_takes_too_long_has_the_stacks_of_its_tasks(stage: Stage) -> None:
-    stage.enters = [(EventKind.ENTERED, {})]
+    stage.enters = [(said.Entered, {})]
     with pytest.raises(AttemptFailed) as failed:
         stage.run(timeout=30)
     assert failed.value.kind is FailureKind.TIMEOUT
@@ -273,7 +273,7 @@ def test_a_job_that_takes_too_long_has_the_stacks_of_its_tasks(stage: Stage) -> 
 
 
 def test_a_job_in_which_nothing_moves_is_stalled_and_what_is_known_is_saved(stage: Stage) -> None:
-    stage.enters = [(EventKind.ENTERED, {})]
+    stage.enters = [(said.Entered, {})]
     with pytest.raises(AttemptFailed) as failed:
         stage.run(stall_timeout=20)
     assert failed.value.kind is FailureKind.STALLED and "stall saved" in stage.did
@@ -290,13 +290,13 @@ def test_rows_of_tables_that_move_are_no_stall(stage: Stage) -> None:
                 stage.error = ReadError("enough")
             return self.asked
 
-    stage.enters, stage.tables = [(EventKind.ENTERED, {})], Tables()
+    stage.enters, stage.tables = [(said.Entered, {})], Tables()
     with pytest.raises(ReadError, match="enough"):
         stage.run(stall_timeout=20)
 
 
 def test_what_the_tasks_run_in_may_fail(stage: Stage) -> None:
-    stage.enters, stage.check = [(EventKind.ENTERED, {})], JobError("the Flink job has failed")
+    stage.enters, stage.check = [(said.Entered, {})], JobError("the Flink job has failed")
     with pytest.raises(AttemptFailed, match="the Flink job has failed") as failed:
         stage.run()
     assert failed.value.kind is FailureKind.DIED

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from akrunner.errors import ProtocolError
+from akrunner.launch import events as said
 from akrunner.launch import session
 from akrunner.launch.pipes import Pipes
-from akrunner.launch.session import Event, EventKind, TaskSession
+from akrunner.launch.session import TaskSession
 from akrunner.spec import TaskSpec
 from akrunner.wire import PROTOCOL_VERSION, frames, tables
 
@@ -59,12 +60,12 @@ class Talk:
 
     def __init__(self, context: Mapping[str, Any], asked: Callable[[frames.FrameWriter], Any] | None, room: int) -> None:
         self.worker = Worker()
-        self.events: queue.Queue[Event] = queue.Queue(room)
+        self.events: queue.Queue[said.Event] = queue.Queue(room)
         process: Any = self.worker
         log: Any = Log()
         self.session = TaskSession(TaskSpec("worker", 1), process, log, context, self.events, asked)
 
-    def event(self) -> Event:
+    def event(self) -> said.Event:
         return self.events.get(timeout=5)
 
     def greeted(self) -> None:
@@ -74,7 +75,7 @@ class Talk:
     def broken(self, words: str) -> None:
         """The conversation has ended so."""
         event = self.event()
-        assert event.kind == EventKind.BROKEN and str(event.error) == words and self.event().kind == EventKind.ENDED
+        assert isinstance(event, said.Broken) and str(event.error) == words and isinstance(self.event(), said.Ended)
 
 
 Made = Callable[..., Talk]
@@ -144,7 +145,7 @@ def test_a_worker_of_another_kind_is_not_greeted(made: Made, kind: int, body: di
 def test_a_worker_that_ends_before_it_says_anything(made: Made) -> None:
     talk = made()
     talk.worker.writes.close()
-    assert talk.event() == Event(TaskSpec("worker", 1), EventKind.ENDED, {})
+    assert talk.event() == said.Ended(TaskSpec("worker", 1))
 
 
 def test_a_worker_that_ends_while_it_is_greeted(made: Made) -> None:
@@ -152,7 +153,7 @@ def test_a_worker_that_ends_while_it_is_greeted(made: Made) -> None:
     talk.worker.reads.close()
     talk.worker.says(frames.HELLO, HELLO)
     talk.worker.writes.close()
-    assert talk.event().kind == EventKind.ENDED and not talk.session.wait_until_greeted(0)
+    assert isinstance(talk.event(), said.Ended) and not talk.session.wait_until_greeted(0)
     assert not talk.worker.abandoned
 
 
@@ -202,20 +203,16 @@ def test_frames_of_a_task_become_events(talk: Talk, monkeypatch: pytest.MonkeyPa
     talk.worker.says(frames.REPORT, {"late": 1})
     for kind in order:
         event = talk.event()
-        assert event.kind.value == frames.NAMES[kind] and event.data == {"a": kind} and event.task.name == "worker:1"
+        assert event == session._EVENTS[kind](TaskSpec("worker", 1), {"a": kind})
     output = talk.event()
-    assert (
-        output.kind == EventKind.OUTPUT
-        and output.frame is not None
-        and (output.frame.count, bytes(output.frame.payload)) == (3, b"rows")
-    )
-    assert talk.event().kind == EventKind.CLOSED
-    assert talk.event().data == {"late": 1}, "what is left is no event"
+    assert isinstance(output, said.Output) and (output.frame.count, bytes(output.frame.payload)) == (3, b"rows")
+    assert isinstance(talk.event(), said.Closed)
+    assert talk.event() == said.Report(TaskSpec("worker", 1), {"late": 1}), "what is left is no event"
     assert talk.session.left == ["a thread runs on"]
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("kinds", "words"),
     [
         ([frames.READY], "it said ready before opened"),
         ([frames.OPENED, frames.ENTERED], "it said entered before ready"),
@@ -236,17 +233,17 @@ def test_frames_of_a_task_become_events(talk: Talk, monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_a_task_that_does_not_keep_to_the_order_is_broken(
-    talk: Talk, said: list[int], words: str, monkeypatch: pytest.MonkeyPatch
+    talk: Talk, kinds: list[int], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session.messages, "read", lambda frame: frame.json())
-    for kind in said:
+    for kind in kinds:
         if kind in (frames.EXAMPLES, frames.COLUMNS, frames.ANSWERED):
             talk.worker.writes.write(kind, b"", 1 if kind != frames.ANSWERED else 0)
         else:
             talk.worker.says(kind, body_of(kind))
-    for _ in said[:-1]:
+    for _ in kinds[:-1]:
         event = talk.event()
-        if event.kind == EventKind.CLOSED:
+        if isinstance(event, said.Closed):
             break
     talk.broken(words)
 
@@ -254,7 +251,7 @@ def test_a_task_that_does_not_keep_to_the_order_is_broken(
 def test_a_failure_may_come_before_main_was_entered(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session.messages, "read", lambda frame: frame.json())
     talk.worker.says(frames.CLOSED, {"ok": False})
-    assert talk.event().kind == EventKind.CLOSED
+    assert isinstance(talk.event(), said.Closed)
 
 
 def test_bytes_that_are_no_frame_break_the_conversation(talk: Talk) -> None:
@@ -265,7 +262,7 @@ def test_bytes_that_are_no_frame_break_the_conversation(talk: Talk) -> None:
 def test_a_body_that_makes_no_sense_breaks_the_conversation(talk: Talk) -> None:
     talk.worker.says(frames.CLOSED, {"ok": "maybe"})
     event = talk.event()
-    assert event.kind == EventKind.BROKEN and isinstance(event.error, (frames.WireError, ProtocolError))
+    assert isinstance(event, said.Broken) and isinstance(event.error, (frames.WireError, ProtocolError))
 
 
 def test_a_broken_connection_is_an_end_and_nobody_waits_for_the_exit(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +273,7 @@ def test_a_broken_connection_is_an_end_and_nobody_waits_for_the_exit(talk: Talk,
     monkeypatch.setattr(talk.session._reader, "read", breaks)
     # what is being read already comes yet
     talk.worker.says(frames.REFUSED)
-    assert [talk.event().kind for _ in range(2)] == [EventKind.REFUSED, EventKind.ENDED]
+    assert [type(talk.event()) for _ in range(2)] == [said.Refused, said.Ended]
     assert talk.worker.abandoned and talk.session.error is None
 
 
@@ -319,7 +316,7 @@ def test_questions_about_tables_are_taken_while_the_task_runs(made: Made, monkey
     talk.worker.says(frames.CLOSED, {"ok": True})
     talk.worker.says(frames.LOOK_TABLE)
     talk.worker.says(frames.REPORT)
-    assert [talk.event().kind for _ in range(5)][-1] == EventKind.REPORT and answers.taken.empty(), (
+    assert [type(talk.event()) for _ in range(5)][-1] == said.Report and answers.taken.empty(), (
         "nobody answers a task that has closed"
     )
 
@@ -341,7 +338,7 @@ def test_a_queue_that_nobody_reads_does_not_hold_the_session_up(made: Made, monk
     talk.worker.writes.close()
     talk.session._thread.join(60)
     assert not talk.session._thread.is_alive() and talk.events.qsize() <= 1
-    talk.session.post(EventKind.REPORT)
+    talk.session.post(said.Ended(talk.session.task))
     talk.session.close()
     assert talk.session.writer.fd == -1 == talk.session._reader.fd
 

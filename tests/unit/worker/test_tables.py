@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner import codec
+from akrunner import errors as hosts_errors
 from akrunner.wire import frames, messages
 from akrunner.wire import tables as wire
 from akrunner.wire.frames import WireError
@@ -785,3 +786,9 @@ def test_a_tensor_of_a_graph_is_no_value() -> None:
     for given in (made, [made, 1], [(1, made)]):
         with pytest.raises(TypeError, match=r"takes values, and was given 'add:0', a tensor of a graph .* session.run"):
             columns_of(given, 2, "t")
+
+
+def test_each_error_of_the_host_is_one_by_the_name_that_the_worker_knows() -> None:
+    """It crosses as its name: one that is called otherwise in the host would be a plain TableError in the script."""
+    hosts = [name for name, kind in errors._KINDS.items() if name != kind.__name__]
+    assert hosts and all(issubclass(getattr(hosts_errors, name), hosts_errors.AkrunnerError) for name in hosts)

@@ -190,7 +190,7 @@ class FlinkLauncher:
         job, remote = self._job, self._remotes[task]
         beside = [other for other in self._remotes.values() if other.machine == remote.machine]
         order = pb.Order(
-            mode=job.mode,
+            streaming=job.mode == "stream",
             data_format=job.data_format,
             chunk_rows=job.chunk_rows,
             chunk_bytes=job.chunk_bytes,

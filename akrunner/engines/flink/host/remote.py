@@ -15,18 +15,12 @@ from akrunner.engines.feeder import Given
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.connections import SocketReader, SocketWriter, shut
 from akrunner.engines.flink.host.subtask import BadWord, RemoteSubtask
-from akrunner.errors import DataError, JobError, ReadError
+from akrunner.engines.flink.reasons import error_of
 from akrunner.launch.process import Exit
 from akrunner.wire import frames
 
 #: bytes of the package's length, which is sent before it on the connection that brings the task its rows
 _LENGTH_BYTES = 8
-
-
-def error_of(kind: str, words: str) -> Exception:
-    """Return the exception for a row that an agent could not handle."""
-    known = {DataError.__name__: DataError, ReadError.__name__: ReadError}
-    return known[kind](words) if kind in known else JobError(f"{kind}: {words}")
 
 
 def _exit_of(told: pb.Exit) -> Exit:
@@ -134,7 +128,7 @@ class RemoteProcess:
             told = word.given
             self.given = Given(told.rows, told.dropped, told.bytes, told.finished)
         elif kind == "refused":
-            self.given = dataclasses.replace(self.given, error=error_of(word.refused.kind, word.refused.words))
+            self.given = dataclasses.replace(self.given, error=error_of(word.refused.reason, word.refused.words))
         elif kind == "log":
             self._print(word.log)
         elif kind == "exit":

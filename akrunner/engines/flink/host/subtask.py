@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.reasons import error_of
 from akrunner.engines.flink.threads import trace_of
-from akrunner.errors import ConfigError, PythonEnvError, StartError
+from akrunner.errors import StartError
 from akrunner.launch import environments
 
 #: seconds that an agent may take to say where its task can run
@@ -133,8 +134,7 @@ class RemoteSubtask:
             self.lost()
             raise StartError(self.broken or "a subtask has gone before its task was there")
         if word.WhichOneof("word") == "failed":
-            words = word.failed.words
-            raise PythonEnvError(words) if word.failed.kind == PythonEnvError.__name__ else ConfigError(words)
+            raise error_of(word.failed.reason, word.failed.words)
         told = word.settled
         self.address, self.folder, self.machine = told.address, told.folder, told.machine
         self.cores, self.reads_files, self.writes_output = max(1, told.cores), told.reads_files, told.writes_output

@@ -20,7 +20,7 @@ from akrunner.engines.flink.threads import trace_of
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.io.pairing import Pairing
 from akrunner.io.table import TableSource
-from akrunner.spec import JobSpec
+from akrunner.spec import JobSpec, Mode
 
 _POLL_SECONDS = 0.2
 _ENDED = ("FINISHED", "FAILED", "CANCELED")
@@ -54,7 +54,7 @@ class FlinkTable(TableSource):
         table = bridge.table_of(source)
         return cls(bridge.arrow_schema(table), _not_here, "the PyFlink table", replayable=True, elsewhere=True, table=table)
 
-    def check(self, mode: str) -> None:
+    def check(self, mode: Mode) -> None:
         """Check that a job of this mode can run in the table's environment.
 
         Raises:

@@ -35,7 +35,7 @@ from akrunner.engines.flink.program import rows
 from akrunner.engines.flink.program.submit import words
 from akrunner.engines.flink.taskmanager.function import FedSubtask, Subtask
 from akrunner.errors import ConfigError
-from akrunner.spec import JobSpec
+from akrunner.spec import JobSpec, Mode
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _LOOPBACK = "127.0.0.1"
@@ -76,7 +76,7 @@ def arrow_schema(table: Table) -> pa.Schema:
     return arrow
 
 
-def check(table: Table, mode: str) -> None:
+def check(table: Table, mode: Mode) -> None:
     """Check that a job of this mode can run in the table's environment.
 
     Raises:

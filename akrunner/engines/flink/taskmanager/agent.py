@@ -121,8 +121,9 @@ class _Agent:
             with contextlib.suppress(OSError, SubmitterGone, AttributeError):
                 self._line.say(broken=f"akrunner's own thread {name!r} {where} failed:\n{threads.trace_of(error)}")
 
-    def _failed(self, words: str, kind: str = "") -> None:
-        self._line.say(failed=self._pb.Failed(kind=kind, words=words))
+    def _failed(self, words: str, reason: int = 0) -> None:
+        """Tell the host why the task cannot run here. Args: reason: a `Reason`; 0: SYSTEM."""
+        self._line.say(failed=self._pb.Failed(reason=reason, words=words))
 
     def _one(self, asked: Any) -> None:
         """Run one task, from its address to the last of its processes and files.
@@ -185,7 +186,7 @@ class _Agent:
         try:
             return PortHold(1, bind_host)
         except ConfigError as e:
-            self._failed(f"{e} (on {socket.gethostname()})", "ConfigError")
+            self._failed(f"{e} (on {socket.gethostname()})", self._pb.ADDRESS)
             return None
 
     def _interpreter(self, python_env: str) -> str | None:
@@ -196,7 +197,7 @@ class _Agent:
         try:
             return environments.there(python_env)
         except PythonEnvError as e:
-            self._failed(f"{e} (on {socket.gethostname()})", "PythonEnvError")
+            self._failed(f"{e} (on {socket.gethostname()})", self._pb.INTERPRETER)
             return None
 
     def _close(self) -> None:

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from akrunner import codec
 from akrunner.engines.flink import control_pb2 as pb
+from akrunner.engines.flink.reasons import refused
 from akrunner.engines.flink.schemas import schema_bytes, schema_from
 from akrunner.engines.flink.threads import Failed, started
 from akrunner.errors import DataError, ProtocolError, ReadError
@@ -284,7 +285,7 @@ class Feed:
 
     def _feed(self, order: pb.Order, say: Say) -> None:
         assert self._writer is not None
-        stream = order.mode == "stream"
+        stream = order.streaming
         may_begin = self._started if stream else self._context
         while not may_begin.wait(_TICK):
             if self._over.is_set():
@@ -315,7 +316,7 @@ class Feed:
                 given.bytes, given.finished = self._writer.bytes, True
                 say(given=given)
         except (DataError, ReadError, pa.ArrowException) as e:
-            say(refused=pb.Refused(kind=type(e).__name__, words=str(e)[:_WORDS]))
+            say(refused=refused(e, _WORDS))
 
     def _chunks(self, order: pb.Order) -> Iterator[pa.RecordBatch | int]:
         while not self._over.is_set():

@@ -292,7 +292,7 @@ def test_no_thread_between_flink_and_a_task_does_either(
 ) -> None:
     monkeypatch.setattr(Feed, FED[kind], fails_in(kind, getattr(Feed, FED[kind])))
     schema = schema_bytes(pa.schema([("a", pa.int64())]))
-    order = {"mode": "stream", "data_format": "columns", "chunk_rows": 10, "chunk_bytes": 1000}
+    order = {"streaming": True, "data_format": "columns", "chunk_rows": 10, "chunk_bytes": 1000}
     with subtasks_of_one() as (made, nobody):
         given = Feed()
         beside = Beside(made, nobody, tmp_path, given)

@@ -317,7 +317,7 @@ def test_a_task_is_sent_what_it_runs_and_reads(kit: Kit, started: list[Any]) -> 
         launcher.start(WORKER)
     (one, order, names), (_, second, _) = started
     assert one is engine.remotes[0] and sorted(names) == ["bundle.zip", "model", "work", "work/s.py"]
-    assert (order.mode, order.chunk_rows, order.data_format) == ("train", job.chunk_rows, "examples")
+    assert (order.streaming, order.chunk_rows, order.data_format) == (False, job.chunk_rows, "examples")
     assert list(order.directories) == ["work", "tmp", "saved_model", "latest_ckpt"]
     assert dict(order.env) == {"A": "chief:0", "B": "job"}, "the user's word counts"
     assert (order.threads, second.threads) == (4, 1), "of the cores they share, one at least"

@@ -13,9 +13,9 @@ import pytest
 from akrunner.engines.feeder import Given
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.connections import exactly
-from akrunner.engines.flink.host.remote import RemoteProcess, error_of
+from akrunner.engines.flink.host.remote import RemoteProcess
 from akrunner.engines.flink.host.subtask import BadWord, RemoteSubtask
-from akrunner.errors import DataError, JobError, ReadError
+from akrunner.errors import DataError
 from akrunner.wire import frames
 
 STARTED = pb.Said(started=pb.Started(pid=77))
@@ -40,7 +40,7 @@ class Agent:
         self._fds: list[int] = []
 
     def process(self) -> RemoteProcess:
-        made = RemoteProcess(self.place, str(self.package), pb.Order(mode="train"), 10.0)
+        made = RemoteProcess(self.place, str(self.package), pb.Order(streaming=True), 10.0)
         self._fds.append(made.log_fd)
         return made
 
@@ -73,7 +73,7 @@ def test_a_process_is_started_with_its_order_and_its_files(agent: Agent) -> None
     process = agent.process()
     assert process.pid == 77 and process.exit is None and agent.place.process is process
     (word,) = agent.told()
-    assert word.order.mode == "train"
+    assert word.order.streaming
     assert exactly(agent.ours[pb.Opening.IN], 17) == (9).to_bytes(8, "little") + b"the files"
 
 
@@ -140,23 +140,9 @@ def test_rows_that_do_not_come_through_the_host_are_counted(agent: Agent) -> Non
     assert process.given == Given()
     process.take(pb.Said(given=pb.Given(rows=3, dropped=1, bytes=50, finished=True)))
     assert process.given == Given(3, 1, 50, True)
-    process.take(pb.Said(refused=pb.Refused(kind="DataError", words="row 4, column 'a': is null")))
+    process.take(pb.Said(refused=pb.Refused(reason=pb.VALUE, words="row 4, column 'a': is null")))
     assert process.given.rows == 3 and isinstance(process.given.error, DataError)
     assert "row 4, column 'a': is null" in str(process.given.error)
-
-
-@pytest.mark.parametrize(
-    ("kind", "error", "words"),
-    [
-        ("DataError", DataError, "no"),
-        ("ReadError", ReadError, "no"),
-        ("KeyError", JobError, "KeyError: no"),
-        ("", JobError, ": no"),
-    ],
-)
-def test_an_agents_error_is_one_of_ours(kind: str, error: type[Exception], words: str) -> None:
-    made = error_of(kind, "no")
-    assert type(made) is error and str(made) == words
 
 
 def test_what_it_prints_is_passed_on_until_its_last_word(agent: Agent) -> None:

@@ -85,12 +85,11 @@ def test_a_machine_that_knows_no_cores_has_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "error"),
-    [("PythonEnvError", PythonEnvError), ("ConfigError", ConfigError), ("", ConfigError), ("OSError", ConfigError)],
+    ("reason", "error"), [(pb.INTERPRETER, PythonEnvError), (pb.ADDRESS, ConfigError), (pb.SYSTEM, ConfigError)]
 )
-def test_why_a_task_cannot_run_there_is_said_in_the_machines_words(kind: str, error: type[Exception]) -> None:
+def test_why_a_task_cannot_run_there_is_said_in_the_machines_words(reason: int, error: type[Exception]) -> None:
     place = RemoteSubtask()
-    place.listen(iter([pb.Said(failed=pb.Failed(kind=kind, words="no such interpreter (on m)"))]))
+    place.listen(iter([pb.Said(failed=pb.Failed(reason=reason, words="no such interpreter (on m)"))]))
     with pytest.raises(error, match=r"^no such interpreter \(on m\)$") as caught:
         place.settle()
     assert type(caught.value) is error

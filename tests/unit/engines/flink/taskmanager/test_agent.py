@@ -125,7 +125,7 @@ def test_an_address_that_is_not_this_machines_is_said() -> None:
     made = agent()
     assert made._ports("192.0.2.1") is None
     failed = made._line.said[0]["failed"]
-    assert failed.kind == "ConfigError" and "192.0.2.1" in failed.words
+    assert failed.reason == made._pb.ADDRESS and "192.0.2.1" in failed.words
     assert failed.words.endswith(f" (on {socket.gethostname()})")
 
 
@@ -133,7 +133,7 @@ def test_an_interpreter_that_is_not_there_is_said(tmp_path: Path) -> None:
     made = agent()
     assert made._interpreter(str(tmp_path / "python")) is None
     failed = made._line.said[0]["failed"]
-    assert failed.kind == "PythonEnvError" and str(tmp_path) in failed.words
+    assert failed.reason == made._pb.INTERPRETER and str(tmp_path) in failed.words
     assert failed.words.endswith(f" (on {socket.gethostname()})")
 
 

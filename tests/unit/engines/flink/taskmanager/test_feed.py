@@ -19,7 +19,7 @@ from akrunner.schema import Schema
 from akrunner.wire import frames, messages
 
 BATCH = pa.record_batch({"a": [1, 2, 3], "x": [0.5, 1.5, 2.5]})
-ORDER: dict[str, Any] = {"mode": "batch", "data_format": "columns", "chunk_rows": 2, "chunk_bytes": 1 << 20}
+ORDER: dict[str, Any] = {"data_format": "columns", "chunk_rows": 2, "chunk_bytes": 1 << 20}
 
 
 class Ends:
@@ -84,7 +84,7 @@ def test_rows_follow_the_context_and_are_counted(ends: Ends) -> None:
 
 
 def test_a_streams_rows_wait_for_the_start(ends: Ends) -> None:
-    ends.start(mode="stream")
+    ends.start(streaming=True)
     assert ends.feed.put(as_bytes([BATCH]), 1)
     ends.submitter.write_json(frames.CONTEXT, {})
     ends.submitter.write_json(frames.START, {})
@@ -97,11 +97,11 @@ def test_a_value_that_cannot_cross_is_told(ends: Ends) -> None:
     ends.submitter.write_json(frames.CONTEXT, {})
     ends._threads[1].join(60)
     (said,) = ends.said
-    assert said["kind"] == "DataError" and said["words"].startswith("row 0, column 'x': 1e+300 does not fit a float32")
+    assert said["reason"] == "VALUE" and said["words"].startswith("row 0, column 'x': 1e+300 does not fit a float32")
 
 
 def test_a_barrier_has_its_place_among_the_rows(ends: Ends) -> None:
-    ends.start(mode="stream")
+    ends.start(streaming=True)
     assert ends.feed.put(as_bytes([BATCH]), 1) and ends.feed.put(1, 1) and ends.feed.put(as_bytes([BATCH]), 1)
     ends.submitter.write_json(frames.CONTEXT, {})
     ends.submitter.write_json(frames.START, {})
