@@ -11,32 +11,29 @@ from typing import Any
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.checks import check_count, check_flag, check_path, check_paths, check_replaces_nothing, check_text
+from akrunner.checks import check_count, check_flag, check_path, check_paths, check_replaces_nothing
 from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.foreign import ours, redacted
-from akrunner.io.bad_rows import BadRows
-from akrunner.io.csv_options import CsvOptions
-from akrunner.io.decimals import check_decimals
-from akrunner.io.formats import check_format, check_output_format
+from akrunner.io.formats import check_output_format
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.paths import check_apart
 from akrunner.io.splits import check_split, check_table
 from akrunner.io.streams.counted import counted
 from akrunner.io.table import TableSource, no_rows
-from akrunner.io.taken import check_columns, check_defaults
 from akrunner.launch import capacity, environments, files, imported, interpreters
 from akrunner.launch.functions import writing
 from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.places import check_directories, directory, made
 from akrunner.prepare.python import check_requirements, interpreter_for, optional_path
+from akrunner.prepare.reading import Reading
 from akrunner.prepare.schemas import schema_of
 from akrunner.prepare.scripts import check_order, check_saves, check_script, check_writes
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, Mode, ResourceSpec, ScriptSpec, SupervisionSpec
 from akrunner.tables.asked import names_of, tables_spec
 from akrunner.tables.names import is_table
-from akrunner.tables.opening import check_other, open_source, sink_to
+from akrunner.tables.opening import check_other, sink_to
 
 
 @dataclass(frozen=True)
@@ -88,13 +85,8 @@ def checked(mode: Mode, given: Arguments) -> tuple[Prepared, str | None]:
         script_path = check_path("script", given.script, ScriptError)
         check_script(script_path)
     user_files = check_paths("user_files", given.user_files, UserFilesError)
-    in_schema = schema_of(given.input_schema, "input_schema")
     python_env, requirements = optional_path("python_env", given.python_env), optional_path("requirements", given.requirements)
-    select, form = check_select(given.select), check_format(given.input_format, "input_format")
-    csv = CsvOptions.of(given.input_csv, "input_csv")
-    columns, defaults = check_columns(given.columns), check_defaults(given.defaults)
-    bad = BadRows.of(given.bad_rows, given.max_bad_rows)
-    decimals = check_decimals(given.decimals)
+    reading = Reading.of(given, mode == "stream", given.columns)
     _check_sink(given, job)
     check_directories(vars(job))
 
@@ -111,21 +103,7 @@ def checked(mode: Mode, given: Arguments) -> tuple[Prepared, str | None]:
     def opened() -> TableSource:
         if given.source is None and asked is not None:
             return no_rows()
-        with ours(SourceError, "source: it cannot be read"):
-            return open_source(
-                given.source,
-                read_examples=codec.read_examples,
-                input_schema=in_schema,
-                input_format=form,
-                input_csv=csv,
-                select=select,
-                select_seconds=given.timeout,
-                columns=columns,
-                defaults=defaults,
-                decimals=decimals,
-                flush_seconds=given.flush_seconds if mode == "stream" else None,
-                bad=bad,
-            )
+        return reading.open(given.source)
 
     # open the table before user files are downloaded, so that nothing is downloaded if the table does not exist
     table = opened() if named_files(given.source) else None
@@ -237,11 +215,6 @@ def named_files(source: Any) -> bool:
         check_paths("source", source, SourceError)
         return True
     return False
-
-
-def check_select(given: Any) -> str | None:
-    """Return the SQL of `select=`, or None. Raises: ConfigError: it is neither text nor None."""
-    return check_text("select", given) if given is not None else None
 
 
 def check_output(output: Any, output_format: Any, overwrite: Any, schema: pa.Schema | None, layout: Layout = PLAIN) -> None:

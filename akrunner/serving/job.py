@@ -39,24 +39,21 @@ from akrunner.engines.base import (
     bad_rows_of,
 )
 from akrunner.engines.registry import engine_of
-from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError, SourceError
+from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError
 from akrunner.foreign import ours, redacted
-from akrunner.io.bad_rows import BadRows, kept
-from akrunner.io.csv_options import CsvOptions
-from akrunner.io.decimals import check_decimals
-from akrunner.io.formats import check_format
+from akrunner.io.bad_rows import kept
 from akrunner.io.partitioner import rechunk
 from akrunner.io.paths import check_apart
 from akrunner.io.sinks import MemorySink
 from akrunner.io.streams.arriving import Arriving
 from akrunner.io.table import TableSource
-from akrunner.io.taken import check_defaults
 from akrunner.launch import capacity, environments
 from akrunner.model import Model
-from akrunner.prepare.job import check_bad_rows_apart, check_output, check_select, named_files, read_twice
+from akrunner.prepare.job import check_bad_rows_apart, check_output, named_files, read_twice
 from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.places import check_directories, directory
 from akrunner.prepare.python import check_requirements, interpreter_for
+from akrunner.prepare.reading import Reading
 from akrunner.prepare.schemas import schema_of
 from akrunner.running.engines import check_observer
 from akrunner.running.inputs import arriving_source, table_of
@@ -69,7 +66,7 @@ from akrunner.serving.watching import Watch, Watcher, WatchLike
 from akrunner.signature import Signature, signature_of
 from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec, TaskSpec
 from akrunner.stream_job import StreamJob
-from akrunner.tables.opening import open_source, sink_to
+from akrunner.tables.opening import sink_to
 
 #: about how many rows and bytes are sent at a time, as a whole number of the model's batches
 _CHUNK_ROWS = 8192
@@ -312,34 +309,15 @@ class Prediction:
         if engine.capabilities.here:
             capacity.check_fits(num_workers=given.num_workers)
         settings = Settings.of(given)
-        select, form = check_select(given.select), check_format(given.input_format, "input_format")
-        csv = CsvOptions.of(given.input_csv, "input_csv")
-        defaults, decimals = check_defaults(given.defaults), check_decimals(given.decimals)
-        bad = BadRows.of(given.bad_rows, given.max_bad_rows)
-
-        def read() -> TableSource:
-            with ours(SourceError, "source: it cannot be read"):
-                return open_source(
-                    given.source,
-                    read_examples=codec.read_examples,
-                    input_schema=settings.input_schema,
-                    input_format=form,
-                    input_csv=csv,
-                    select=select,
-                    select_seconds=given.timeout,
-                    defaults=defaults,
-                    decimals=decimals,
-                    flush_seconds=given.flush_seconds if arriving else None,
-                    bad=bad,
-                )
+        reading = Reading.of(given, arriving)
 
         # a table of files is opened before the model, so that no model is downloaded if the table does not exist; another table
         # after all other checks, as the first rows of an iterable come once
-        found = read() if named_files(given.source) else None
+        found = reading.open(given.source) if named_files(given.source) else None
         opened = open_model(given.model)
         signature = signature_of(opened.path, given.signature_def_key, given.graph_def_tag, _called(given.model))
         python, requirements = interpreter_of(given, engine)
-        table = found or read()
+        table = found or reading.open(given.source)
         check_bad_rows_apart(table)
         plan = settings.plan(signature, table.schema)
         job = job_for(

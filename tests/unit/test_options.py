@@ -75,6 +75,61 @@ def test_every_option_is_used() -> None:
     assert not [one.name for one in OPTIONS if one.name not in read]
 
 
+#: the class of each verb's arguments, and the classes of arguments that several of these have
+TAKEN = {
+    "run": "Arguments",
+    "train": "Arguments",
+    "stream": "Arguments",
+    "predict": "PredictArguments",
+    "predict_stream": "PredictArguments",
+}
+PARTS = {"Reads", "LaidOut"}
+
+
+def _read_from(functions: list[ast.FunctionDef], classes: set[str]) -> set[str]:
+    """Names that functions read: of their arguments of one of the classes, and, beside such an argument, their own arguments."""
+    read = set()
+    for function in functions:
+        named = [*function.args.args, *function.args.kwonlyargs]
+        given = {
+            one.arg
+            for one in named
+            if one.annotation is not None and classes & {getattr(n, "id", "") for n in ast.walk(one.annotation)}
+        }
+        for node in ast.walk(function) if given else ():
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in given:
+                read.add(node.attr)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                read.add(node.id)
+    return read
+
+
+def _unheeded(functions: list[ast.FunctionDef]) -> list[str]:
+    """Verbs and their options that no function reads from the arguments of the verb."""
+    found = []
+    for verb, kind in TAKEN.items():
+        read = _read_from(functions, {kind, *PARTS})
+        found += [f"{verb}: {one.name}" for one in OPTIONS if verb in one.verbs and one.name not in read]
+    return found
+
+
+def _functions() -> list[ast.FunctionDef]:
+    paths = [path for path in (ROOT / "akrunner").rglob("*.py") if path.parent.name != "options"]
+    return [one for path in paths for one in ast.walk(ast.parse(path.read_text())) if isinstance(one, ast.FunctionDef)]
+
+
+def test_every_verb_uses_its_options() -> None:
+    """An option of run and predict that only prepare/job.py uses would be accepted by predict, and change nothing there."""
+    assert _unheeded(_functions()) == []
+
+
+def test_an_option_that_only_one_verb_uses_is_noticed() -> None:
+    scripts = [one for one in _functions() if "PredictArguments" not in ast.unparse(one.args)]
+    missed = _unheeded(scripts)
+    assert {"predict: reserved_cols", "predict: batch_size", "predict: env"} <= set(missed)
+    assert not [one for one in missed if not one.startswith("predict") or one.endswith((": select", ": partition_by"))]
+
+
 #: modules of the commands whose options come from the table
 _COMMANDS = ("running", "streaming", "predicting", "pai", "pack", "warm", "doctor", "replaying")
 

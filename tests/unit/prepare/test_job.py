@@ -17,7 +17,7 @@ from akrunner.launch import environments
 from akrunner.launch.interpreters import Interpreter
 from akrunner.prepare import job as preparing
 from akrunner.prepare.arguments import Arguments
-from akrunner.prepare.job import Prepared, check_output, check_select, checked, named_files, prepare, read_twice
+from akrunner.prepare.job import Prepared, check_output, checked, named_files, prepare, read_twice
 from akrunner.spec import Capabilities, ClusterSpec, ResourceSpec, SplitSpec
 
 MAIN = "def main(task_config):\n    pass\n"
@@ -204,12 +204,6 @@ def test_where_rows_go_is_looked_at_and_not_made(tmp_path: Path) -> None:
         check_output(str(tmp_path / "o.csv"), None, False, schema)
     with pytest.raises(SinkError, match="output"):
         check_output(3, None, False, None)
-
-
-def test_a_query_is_text_or_none() -> None:
-    assert check_select(None) is None and check_select("a") == "a"
-    with pytest.raises(ConfigError, match="^select"):
-        check_select(["a"])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,66 @@
+"""How a job reads its table: the options of every verb become one opened table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from akrunner.errors import ConfigError, SourceError
+from akrunner.prepare.arguments import Arguments
+from akrunner.prepare.reading import Reading
+from akrunner.serving.arguments import PredictArguments
+
+OPTIONS: dict[str, Any] = {
+    "input_schema": "a bigint, b double",
+    "select": "select a + 1 as a, b from input",
+    "defaults": {"b": 0.5},
+}
+
+
+@pytest.mark.parametrize("kind", [Arguments, PredictArguments])
+def test_a_script_and_a_model_get_the_same_rows_from_the_same_options(kind: Any, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,\n2,1.5\nx,2\n")
+    given = kind("nothing", str(tmp_path / "t.csv"), bad_rows="skip", **OPTIONS)
+    reading = Reading.of(given, arrives=False)
+    table = reading.open(given.source)
+    assert [row for batch in table.batches() for row in batch.to_pylist()] == [{"a": 2, "b": 0.5}, {"a": 3, "b": 1.5}]
+    assert reading.bad is not None and reading.bad.count == 1
+
+
+def test_only_rows_that_arrive_are_held_back() -> None:
+    given = PredictArguments("m", None, flush_seconds=0.5)
+    assert [Reading.of(given, arrives).flush_seconds for arrives in (True, False)] == [0.5, None]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"select": 5}, "select must be text"),
+        ({"decimals": "no"}, "decimals="),
+        ({"input_format": "cvs"}, "input_format="),
+        ({"input_csv": "delimeter=;"}, "input_csv"),
+        ({"bad_rows": "skip", "max_bad_rows": -1}, "max_bad_rows"),
+        ({"defaults": 3}, "defaults"),
+    ],
+)
+def test_a_wrong_value_is_named_before_anything_is_opened(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        Reading.of(PredictArguments("m", "/no/such.csv", **wrong), arrives=False)
+
+
+def test_lines_are_of_one_file_of_text(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a": 1}\n')
+    table = Reading.written("a bigint", None, None, "fail", 100).lines(str(path), follow=False)
+    assert [row for batch in table.batches() for row in batch.to_pylist()] == [{"a": 1}]
+    for reading, source, words in (
+        (Reading(), [str(path)], "follow= is for one file; the source is list"),
+        (Reading(form="parquet"), str(path), "lines are read as"),
+        (Reading.written(None, None, "delimiter=;", "fail", 100), str(path), r"input_csv= \(--input-csv\) is for CSV"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            reading.lines(source, follow=True)
+    with pytest.raises(SourceError, match="No such file"):
+        Reading().lines(str(tmp_path / "none.csv"), follow=True)
