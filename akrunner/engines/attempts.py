@@ -187,8 +187,11 @@ def _with_bad_rows(outcome: Outcome, source: RowSource) -> Outcome:
 
 
 def _commit(tables: JobTables, sink: RowSink | None, outcome: Outcome) -> None:
-    """Commit the output tables, and the rows of a sink that is committed with them. The owner of such a sink need not
-    commit it."""
+    """Commit the output tables, and the rows of a sink that is committed with them. The owner of such a sink
+    (`akrunner.running.outputs.run_into`) commits it once more, which does nothing.
+
+    Raises: WriteError: nothing was committed, or the error says that the tables were: the sink's last rename has failed.
+    """
     if isinstance(sink, JoiningSink) and tables.has_outputs and not outcome.only_asked:
         with underway(WriteError, "output"):
             sink.commit_with(tables.spec.store, tables.commit)

@@ -131,8 +131,9 @@ def run_into(
 
     Args: waits: as `SupervisionSpec.waits`, for the waits of the sink.
     Returns: the return value of `run`, once the job has ended.
-    Raises: the exceptions of `run`; WriteError: the output cannot be stored. In both cases nothing is written, and an output
-        that was there before is still there.
+    Raises: the exceptions of `run`; WriteError: the output cannot be stored. In both cases the output is not written, and one
+        that was there before is still there. A job with output tables has committed them by then, with this sink
+        (`akrunner.engines.attempts`); if only the sink failed, its error says that the tables are written.
     """
     with uncommitted(sink), limited(*waits):
         outcome = run()

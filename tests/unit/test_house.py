@@ -695,6 +695,23 @@ def _to_be_named() -> set[str]:
     return {str(path.with_suffix("")) for path in paths if not str(path).startswith(MIRRORS)}
 
 
+def _commits(path: Path) -> bool:
+    """Whether a module commits an output, or has a block of `io/commits` do it."""
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    named = {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls}
+    return bool(named & {"commit", "commit_with", "committed", "uncommitted"})
+
+
+def test_the_map_says_where_an_output_is_committed() -> None:
+    """`io` and `tables` make the destinations of outputs; whoever commits one above them has a row in the map."""
+    above = [path for path in modules() if path.relative_to(ROOT).parts[0] not in ("io", "tables", "worker", "wire")]
+    page = (ROOT.parent / "docs" / "house.md").read_text()
+    table = page.partition("\n## From when an output counts\n")[2].partition("\n## ")[0]
+    commits = {str(path.relative_to(ROOT).with_suffix("")) for path in above if _commits(path)}
+    assert {name for name in commits if f"`{name}`" not in table} == set()
+    assert {"running/outputs", "engines/attempts", "engines/tables", "stream_job"} <= commits
+
+
 def test_every_module_is_on_the_map() -> None:
     """docs/house.md, where a newcomer looks for the room of a change, has each file in the section of its own room."""
     assert sorted(_to_be_named() - set().union(*_on_the_map(_map()))) == []
