@@ -232,8 +232,11 @@ def _idle(record: Mapping[str, Any]) -> bool:
 
 
 def _is_somebodys(node: Mapping[str, Any]) -> bool:
-    """Whether a line of the script made the node, so that the user can change it: Keras makes such maps, too."""
-    return bool(node["at"]) and not node.get("ours")
+    """Whether a line of the script made the node, so that the user can change it.
+
+    Keras makes such maps too, and TensorFlow makes them in calls of other names (`unbatch`).
+    """
+    return bool(node["at"]) and not node.get("ours") and not node.get("made_by")
 
 
 def _alone(node: Mapping[str, Any], record: Mapping[str, Any]) -> bool:

@@ -112,6 +112,15 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | N
             "small_files", share, won, f"{node.where} opens a file for every element",
             "pack them into records once (akrunner pack)" + ("" if not node.alone else f", and meanwhile {TUNED}") + kept,
         )  # fmt: skip
+    if node.kind == "Map" and node.facts.get("made_by"):
+        by = node.facts["made_by"]
+        return Advice(
+            "node",
+            share,
+            0.0,
+            f"{node.where}, which is a part of `{by}`, is slow",
+            f"do without `{by}`, or give it larger elements",
+        )
     if node.kind == "Map" and not node.facts.get("decodes") and node.call < likely.CHEAP and node.calls >= likely.MANY:
         change = "`batch` first, and let it work on whole batches"
         if node.facts.get("parses"):

@@ -50,6 +50,8 @@ _DOES = (
 )  # fmt: skip
 #: the head of a loop: what it iterates over is made once; not if it contains a comprehension, which works at each step
 _HEAD = re.compile(r"^\s*(async\s+)?for\b(?!.*\bfor\b)")
+#: stands for a package in the key of a look that found the line in next() of its input
+_NEXT = "next()"
 _switched = threading.Lock()
 _STDLIB = os.path.dirname(os.path.realpath(threading.__file__))
 
@@ -60,8 +62,8 @@ class Lines(object):
     Attributes:
         also: a function that is called at each look, None for none.
         looks: the number of looks so far.
-        seen: (whether the thread is the main one, "file:line" in the script, the package that the line has called, or "" for
-            the script itself) -> how often it was seen.
+        seen: (whether the thread is the main one, "file:line" in the script, the package that the line has called, "" for
+            the script itself, or _NEXT) -> how often it was seen.
         busy: shares of the time in which graphics cards worked; empty unless the user has asked for the doctor and the cards
             can be read.
     """
@@ -186,7 +188,7 @@ class Lines(object):
         self._began = (time.perf_counter(), self._cpu())
 
     def _look(self, main: bool, frame: Optional[FrameType]) -> Optional[Tuple[bool, str, str]]:
-        inner = None
+        inner, draws = None, False
         while frame is not None:
             name = frame.f_code.co_filename
             if name.startswith("<frozen importlib"):
@@ -194,12 +196,14 @@ class Lines(object):
                 self.looks -= main
                 return None
             if pipeline.is_script(name):
-                key = (main, "%s:%d" % (name, frame.f_lineno), "" if inner is None else package(inner))
+                called = _NEXT if draws else "" if inner is None else package(inner)
+                key = (main, "%s:%d" % (name, frame.f_lineno), called)
                 if key in self.seen or len(self.seen) < _MOST:
                     self.seen[key] = self.seen.get(key, 0) + 1
                 return key
             # skip the frames of akrunner's clocks, which stand between the script and the code that it calls
             inner = inner if name == shown.NAME else name
+            draws = draws or _draws(name, frame.f_code.co_name)
             frame = frame.f_back
         return None
 
@@ -223,12 +227,14 @@ class Lines(object):
 
         Each is a dict: "main", whether the thread is the main one; "at", "file:line"; "in", the package that the line has
         called, "" for the script itself; "share" of the looks; "does", what the line does by its text; "computes", the share
-        of the line's looks after which the thread went on computing, or would have with a core.
+        of the line's looks after which the thread went on computing, or would have with a core. If a line was found in next()
+        of its input, it is the head of a loop, also if it is a comprehension within a call of `print`.
         """
         often = sorted(self._weighed().items(), key=lambda one: (-one[1], one[0]))[:_SHOWN]
         return [
             {
-                "main": main, "at": at, "in": name, "share": float(count) / max(1, self.looks), "does": does(at),
+                "main": main, "at": at, "in": "tensorflow" if name == _NEXT else name,
+                "share": float(count) / max(1, self.looks), "does": "loops" if name == _NEXT else does(at),
                 "computes": self._computes((main, at, name)),
             }
             for (main, at, name), count in often
@@ -262,6 +268,11 @@ def does(at: str) -> str:
         # maps, which must not be taken for the loop's work
         return "loops"
     return next((name for name, pattern in _DOES if pattern.search(text)), "")
+
+
+def _draws(path: str, function: str) -> bool:
+    """Whether a function of akrunner's clocks times next() of an input: of a dataset, or of `task_config.batches()`."""
+    return (path == shown.NAME and function == "draw") or (path.startswith(pipeline.HERE) and function == "batches")
 
 
 @contextlib.contextmanager

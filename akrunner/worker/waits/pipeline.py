@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from akrunner.worker.waits.meter import Meter
 
 _AT = "_akrunner_at"
+#: attribute of a map: the call of another name that made it, "" for none
+_BY = "_akrunner_by"
 #: the directory of Python's own modules (runpy, threading), wherever Python is installed
 _STDLIB = os.path.dirname(os.path.abspath(str(os.__file__))) + os.sep
 #: how many pipelines are kept; how many frames are searched for the script's line
@@ -70,6 +72,7 @@ _LIGHT = set(
     "ClipByValue Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalNot IsNan IsFinite Select "
     "SelectV2".split()
 )
+_MAPS = ("Map", "ParallelMap")
 #: the beginning of the paths of these modules' files
 HERE = os.path.join(shown.OURS, "worker", "waits", "")
 #: the beginnings of the paths of akrunner's, these modules' and TensorFlow's files
@@ -105,6 +108,8 @@ def _remember(meter: Meter, dataset: Any) -> None:
     """Remember on which line a dataset is made."""
     try:
         vars(dataset)[_AT] = at(3)
+        if _kind(dataset) in _MAPS:
+            vars(dataset)[_BY] = made_by(3)
     except Exception as e:
         # the dataset's class has no dictionary; or the temp directory is gone
         meter.say_failed(e)
@@ -192,6 +197,30 @@ def at(above: int = 2) -> Tuple[str, bool]:
     return "", ours
 
 
+def made_by(above: int = 2) -> str:
+    """Find the call of TensorFlow or Keras that makes a map for purposes of its own, as `unbatch` does.
+
+    Args:
+        above: how many frames above this one belong to these modules.
+    Returns:
+        Its name; "" if the map is made by a call of `map`.
+    """
+    frame: Optional[FrameType] = sys._getframe(above)
+    datasets = _here["tensorflow"] + "data" + os.sep
+    outermost = ""
+    for _ in range(_DEEPEST):
+        if frame is None:
+            break
+        path, name = frame.f_code.co_filename, frame.f_code.co_name.lstrip("_")
+        keras = "keras" in path and not is_script(path)
+        if not keras and path != shown.NAME and not path.startswith((_here["tensorflow"], _STDLIB)):
+            break
+        if (keras or path.startswith(datasets)) and name not in ("init__", "apply", "apply_fn"):
+            outermost = name
+        frame = frame.f_back
+    return "" if outermost in ("map", "map_with_legacy_function") else outermost
+
+
 def _is_of_arrays(frame: FrameType) -> bool:
     """Whether a frame belongs to Keras's own pipeline over arrays in memory, which the user cannot change."""
     name = frame.f_code.co_filename
@@ -263,13 +292,19 @@ def _within(dataset: Any) -> List[Dict[str, Any]]:
     return [] if graph is None else _inner.get(graph, [])
 
 
+def _kind(dataset: Any) -> str:
+    match = _NAME.match(type(dataset).__name__)
+    return match.group("name") if match else type(dataset).__name__
+
+
 def described(dataset: Any) -> Dict[str, Any]:
     """Return the facts about one node, as JSON values."""
-    match = _NAME.match(type(dataset).__name__)
     where, ours = vars(dataset).get(_AT, ("", False))
-    told = {"node": match.group("name") if match else type(dataset).__name__, "at": where}
+    told = {"node": _kind(dataset), "at": where}
     if ours:
         told["ours"] = True
+    if vars(dataset).get(_BY):
+        told["made_by"] = vars(dataset)[_BY]
     for name, attribute in (
         ("buffer", "_buffer_size"),
         ("rows", "_batch_size"),
@@ -289,7 +324,7 @@ def described(dataset: Any) -> Dict[str, Any]:
         told.update(_function(function))
     # datasets of akrunner's own carry more facts: that images are augmented, and whether they are resized
     told.update(dict.fromkeys(vars(dataset).get(DOES, ()), True))
-    if told.get("python") and told["node"] in ("Map", "ParallelMap"):
+    if told.get("python") and told["node"] in _MAPS:
         # no map of akrunner's own calls Python: the script has given this function, by map=
         told.pop("ours", None)
     return told

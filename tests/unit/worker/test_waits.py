@@ -689,9 +689,75 @@ def test_what_lies_below_our_clocks_is_whose_the_line_is_in() -> None:
     frames = [sys._getframe().f_code.co_filename, shown.NAME, "/v/site-packages/tensorflow/python/x.py"]
     made: Any = None
     for name in frames:
-        made = types.SimpleNamespace(f_code=types.SimpleNamespace(co_filename=name), f_lineno=7, f_back=made)
+        made = types.SimpleNamespace(f_code=types.SimpleNamespace(co_filename=name, co_name="f"), f_lineno=7, f_back=made)
     seen._look(True, made)
     assert [(main, name) for main, _, name in seen.seen] == [(True, "tensorflow")]
+
+
+def _frames(*some: tuple[str, str]) -> Any:
+    """Return the innermost of frames. Args: some: (file, function) of each, the outermost first."""
+    made: Any = None
+    for path, name in some:
+        made = types.SimpleNamespace(f_code=types.SimpleNamespace(co_filename=path, co_name=name), f_lineno=1, f_back=made)
+    return made
+
+
+@pytest.mark.parametrize(
+    "clock", [(shown.NAME, "draw"), (os.path.join(pipeline.HERE, "timing.py"), "batches")], ids=["dataset", "batches"]
+)
+def test_a_line_that_is_in_next_is_the_head_of_a_loop(clock: tuple[str, str], tmp_path: Any) -> None:
+    """A comprehension over a dataset stood in `print(...)`, and printing was blamed for the waiting."""
+    (tmp_path / "s.py").write_text("print(sum(int(y.shape[0]) for x, y in images))\n", "utf-8")
+    seen, script = lines.Lines(False), (f"{tmp_path}/s.py", "<genexpr>")
+    seen._look(True, _frames(script, clock, ("/v/site-packages/tensorflow/python/x.py", "f")))
+    seen._look(True, _frames(script))
+    assert sorted((line["in"], line["does"]) for line in seen.record()) == [("", "prints"), ("tensorflow", "loops")]
+
+
+TF = "/v/site-packages/tensorflow/python/"
+MAP = [(TF + "data/ops/dataset_ops.py", "map"), (TF + "data/ops/map_op.py", "_map_v2"), (TF + "data/ops/map_op.py", "__init__")]
+UNBATCH = [(TF + "data/ops/unbatch_op.py", "_unbatch"), (TF + "data/ops/unbatch_op.py", "normalize_to_dense"), *MAP]
+
+
+@pytest.mark.parametrize(
+    "above, by",
+    [
+        (MAP, ""),
+        ([(TF + "util/deprecation.py", "new_func"), *MAP], ""),
+        ([(TF + "data/ops/dataset_ops.py", "unbatch"), *UNBATCH], "unbatch"),
+        # 1.15, and tf.data.experimental.unbatch()
+        (
+            [(TF + "data/ops/dataset_ops.py", "apply"), (TF + "data/experimental/ops/batching.py", "_apply_fn"), *UNBATCH],
+            "unbatch",
+        ),
+        # a map that is made without a call of `map`
+        ([(TF + "data/experimental/ops/readers.py", "make_csv_dataset_v2"), MAP[-1]], "make_csv_dataset_v2"),
+        # the function of an interleave, as AutoGraph has written it
+        ([(TF + "data/ops/dataset_ops.py", "interleave"), ("/tmp/__autograph_x.py", "tf__f"), *MAP], ""),
+        ([("/v/site-packages/keras/src/trainers/trainer.py", "fit"), *MAP], "fit"),
+        # another library's pipeline is its own
+        ([("/v/site-packages/other/x.py", "load"), *MAP], ""),
+    ],
+)
+def test_whose_a_map_is(above: list[tuple[str, str]], by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`unbatch` makes a plain map, which was taken for the script's."""
+    monkeypatch.setitem(pipeline._here, "tensorflow", TF)
+    monkeypatch.setattr(sys, "_getframe", lambda _: _frames(("/me/train.py", "main"), *above))
+    assert pipeline.made_by() == by
+
+
+def test_a_map_remembers_who_made_it(clocks: meter.Meter, monkeypatch: pytest.MonkeyPatch) -> None:
+    class MapDataset:
+        pass
+
+    class BatchDataset:
+        pass
+
+    monkeypatch.setattr(pipeline, "made_by", lambda above: "unbatch")
+    made = [MapDataset(), BatchDataset()]
+    for dataset in made:
+        pipeline._remember(clocks, dataset)
+    assert [pipeline.described(dataset).get("made_by") for dataset in made] == ["unbatch", None]
 
 
 @pytest.mark.parametrize("kind, ours", [("PyFunc", None), ("Mul", True)])
@@ -1019,7 +1085,9 @@ def test_lines_before_the_first_step_and_of_imports_do_not_count(clocks: meter.M
     assert [line["at"] for line in clocks.lines.record()] == ["train.py:9"]
     importing: Any = None
     for name in (__file__, "<frozen importlib._bootstrap>", "/v/site-packages/tensorflow/__init__.py"):
-        importing = types.SimpleNamespace(f_code=types.SimpleNamespace(co_filename=name), f_lineno=7, f_back=importing)
+        importing = types.SimpleNamespace(
+            f_code=types.SimpleNamespace(co_filename=name, co_name="f"), f_lineno=7, f_back=importing
+        )
     clocks.lines._look(True, importing)
     assert clocks.lines.looks == 9 and len(clocks.lines.seen) == 1
 

@@ -54,8 +54,10 @@ def test_python_costs_its_time_its_calls_and_its_turns() -> None:
         ({"reads": True}, {}, ("Map 31", False)), ({"ops": 9}, {}, ("Map 31", False)), ({"ops": 9}, {"tunes": True}, None), ({"ops": 9, "stateful": True}, {"tunes": True}, ("Map 31", False)),
         ({"ops": 9, "parallel": 1, "kind": "ParallelMap"}, {"tunes": True}, ("Map 31", False)), ({"kind": "ParallelMap", "decodes": True}, {"idle": 0.0}, ("Map 31", False)), ({"kind": "ParallelMap", "decodes": True}, {"idle": 3.0}, None),
         ({"kind": "ParallelMap", "ops": 3, "rows": 8}, {"batches": 10_000}, ("Map 31", False)),
+        # `unbatch` makes a map of its own
+        ({"ops": 9, "made_by": "unbatch"}, {}, None), ({"ops": 3, "rows": 8, "made_by": "unbatch"}, {"batches": 10_000}, None),
     ],
-    ids=range(8),
+    ids=range(10),
 )  # fmt: skip
 def test_a_map_is_suspected_by_what_it_does(facts: dict[str, Any], more: dict[str, Any], suspect: Any) -> None:
     rows = facts.pop("rows", 8)

@@ -33,6 +33,12 @@ def test_each_kind_of_node_has_its_rule(one: Blamed, name: str) -> None:
     assert rule(one) == name
 
 
+def test_a_map_that_is_a_part_of_another_call_cannot_be_made_parallel() -> None:
+    found = of_node(blamed(facts={"made_by": "unbatch"}), 0.5, record({}, CHAIN))
+    assert found is not None and (found.rule, found.saves) == ("node", 0.0)
+    assert found.what == "`Map` at t.py:5, which is a part of `unbatch`, is slow" and "num_parallel" not in found.change
+
+
 @pytest.mark.parametrize(
     "cores, idle, saves", [(4, 3.0, 0.1875), (4, None, 0.1875), (2, 3.0, 0.125), (8, 0.0, 0.0), (1, 3.0, 0.0)]
 )
