@@ -175,6 +175,7 @@ class JobError(AkrunnerError):
         others: how the other tasks ended, in task order.
         work_dir: the directory in which the logs were kept, None if they were not kept.
         warnings: what happened before the failure, earlier attempts included.
+        fault: whether it is a fault of akrunner's own.
     """
 
     def __init__(
@@ -190,6 +191,7 @@ class JobError(AkrunnerError):
         self.others = tuple(others)
         self.work_dir = work_dir
         self.warnings: tuple[str, ...] = ()
+        self.fault = False
 
     def __str__(self) -> str:
         parts = [super().__str__()]

@@ -15,6 +15,7 @@ from akrunner.cli.engines import MASTER
 from akrunner.cli.flink import running_cluster
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, exit_codes, telling
+from akrunner.folders.words import harmless, printable
 
 if TYPE_CHECKING:
     from akrunner.detached import Status
@@ -133,7 +134,7 @@ def _end(job: Status, code: int, as_json: bool) -> None:
     """End the command, and say on stderr why the job has not succeeded. Raises: typer.Exit: always."""
     if not as_json:
         why = "Flink does not say why" if job.state == "FAILED" else f"the job is {job.state}"
-        typer.echo(f"akrunner: {job.error or why}", err=True)
+        typer.echo(harmless(f"akrunner: {job.error or why}"), err=True)
     raise typer.Exit(code)
 
 
@@ -156,7 +157,7 @@ def logs(
         if as_json:
             lines.append(line)
         else:
-            typer.echo(line)
+            typer.echo(harmless(line))
     # the lines end when the job has ended; how it ended is asked for
     last = detached.wait(where, job) if follow else None
     code = _code(last, True) if last is not None else 0
@@ -185,4 +186,6 @@ def cancel(
 def _show(jobs: list[Status]) -> None:
     """Print a line for each job, never cut to the terminal's width, so that a shell can split it into fields."""
     for one in jobs:
-        typer.echo(f"{one.id}  {one.state:<9}  {one.seconds:7.0f} s  {one.running} of {one.tasks} subtasks run  {one.name}")
+        typer.echo(
+            f"{one.id}  {one.state:<9}  {one.seconds:7.0f} s  {one.running} of {one.tasks} subtasks run  {printable(one.name)}"
+        )

@@ -17,6 +17,7 @@ from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
 from akrunner.cli import given, variables
 from akrunner.cli.engines import MASTER
 from akrunner.cli.guarded import EXIT_FAILED, emit, exit_codes
+from akrunner.folders.words import harmless, printable
 from akrunner.foreign import redacted
 from akrunner.options import named
 
@@ -76,17 +77,17 @@ def show(found: Checkup) -> None:
     """Print the checkup's lines to stdout: as a table on a terminal, else as text whose lines are not wrapped."""
     console = Console(highlight=False)
     if not console.is_terminal:
-        typer.echo(redacted(str(found)))
+        typer.echo(harmless(redacted(str(found))))
     else:
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(no_wrap=True)
         table.add_column()
         table.add_column(overflow="fold")
         for line in found.lines:
-            said = Text(redacted(line.found))
+            said = Text(harmless(redacted(line.found)))
             if line.do:
-                said.append(f"\n-> {redacted(line.do)}", style="bold")
-            table.add_row(Text(line.state, style=_STYLES[line.state]), Text(line.about), said)
+                said.append(f"\n-> {harmless(redacted(line.do))}", style="bold")
+            table.add_row(Text(line.state, style=_STYLES[line.state]), Text(printable(line.about)), said)
         console.print(table)
     if found.job is None and found.state == OK:
         typer.echo("nothing is in the way of jobs")

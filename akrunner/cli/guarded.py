@@ -149,6 +149,8 @@ def _failed(error: BaseException, as_json: bool) -> int:
     if lost is not None:
         return _say("WriteError", lost + done, EXIT_WRITE, False, kind=True)
     code = next((code for kind, code in _CODES if isinstance(error, kind)), EXIT_FAULT)
+    if isinstance(error, akrunner.JobError) and error.fault:
+        return _say(type(error).__name__, str(error), EXIT_FAULT, as_json, kind=True, body=failure(error, EXIT_FAULT))
     if code == EXIT_FAULT and shortage(error):
         started = _in_engine(error)
         ours = akrunner.JobError if started else akrunner.ConfigError

@@ -11,6 +11,7 @@ import akrunner
 from akrunner.cli import given, show, statements
 from akrunner.cli.guarded import EPILOG as OF_A_JOB
 from akrunner.cli.guarded import EXIT_USAGE, emit, failure
+from akrunner.folders.words import harmless
 from akrunner.foreign import redacted
 from akrunner.options import of_command
 
@@ -143,7 +144,7 @@ def _plan(runner: Runner, found: Statements, as_json: bool) -> None:
         _ended(code)
         return
     for note in found.notes:
-        typer.echo(f"warning: {note}")
+        typer.echo(harmless(f"warning: {note}"))
     apart = bool(found.notes)
     for number, step in enumerate(steps):
         # a plan has several lines, and is set apart by empty lines
@@ -151,17 +152,17 @@ def _plan(runner: Runner, found: Statements, as_json: bool) -> None:
             typer.echo("")
         apart = step.plan is not None
         if step.statement is not None and len(steps) > 1:
-            typer.echo(f"line {step.statement.line}: {_short(redacted(step.statement.text))}")
+            typer.echo(harmless(f"line {step.statement.line}: {_short(redacted(step.statement.text))}"))
         elif step.statement is not None and step.plan is None:
-            typer.echo(_short(redacted(step.statement.text)))
+            typer.echo(harmless(_short(redacted(step.statement.text))))
         if step.plan is not None:
-            typer.echo(plan.as_text(step.plan))
+            typer.echo(harmless(plan.as_text(step.plan)))
         if step.problem is not None:
-            typer.echo(f"problem: {step.problem}")
+            typer.echo(harmless(f"problem: {step.problem}"))
         if step.unchecked:
-            typer.echo(f"not checked: {step.unchecked}")
+            typer.echo(harmless(f"not checked: {step.unchecked}"))
     if found.untold:
-        typer.echo(f"{chr(10) if apart else ''}not checked: {found.untold}")
+        typer.echo(harmless(f"{chr(10) if apart else ''}not checked: {found.untold}"))
     _ended(code)
 
 

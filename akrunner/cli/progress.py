@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from akrunner.folders.words import printable
+
 
 class Line:
     """A progress line that is shown during a `with` block, if the console is a terminal.
@@ -34,4 +36,4 @@ class Line:
     def show(self, words: Callable[[], str]) -> None:
         """Change the line's text. Args: words: returns the text; it is called only if the line is shown."""
         if self._live is not None:
-            self._live.update(Text(words(), overflow="ellipsis", no_wrap=True))
+            self._live.update(Text(printable(words()), overflow="ellipsis", no_wrap=True))

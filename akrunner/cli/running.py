@@ -14,6 +14,7 @@ import akrunner
 from akrunner.cli import detached, given, jobfiles, lines, show, streaming, tables
 from akrunner.cli.guarded import emit
 from akrunner.cli.keyed import KEYED
+from akrunner.folders.words import harmless
 from akrunner.foreign import redacted
 from akrunner.planning.text import neat
 from akrunner.running.outputs import IN_MEMORY
@@ -205,7 +206,7 @@ def say_plan(ctx: typer.Context, words: Mapping[str, Any], plan: Any, text: str,
         place = neat(output) if output is not None else None
         emit({"ok": True, "exit_code": 0, **dataclasses.asdict(plan), **more, "output": place, "given": origins})
     else:
-        typer.echo(f"{text}\ngiven:        " + "; ".join(origins))
+        typer.echo(harmless(f"{text}\ngiven:        " + "; ".join(origins)))
 
 
 def _asdict(trial: Any) -> Mapping[str, Any] | None:

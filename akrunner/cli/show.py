@@ -79,14 +79,14 @@ class Screen:
     def progress(self, progress: Progress) -> None:
         signals.check()
         for warning in progress.warnings[self._warned :]:
-            self._err.print(Text(harmless(f"warning: {self.renamed(warning)}"), style="yellow"))
+            self._say(f"warning: {self.renamed(warning)}", "yellow")
         self._warned = max(self._warned, len(progress.warnings))
         self._line.show(lambda: progress_line(progress))
 
     def log(self, task: str, line: str) -> None:
         if self._log:
             also = f" ({self.known_as[task]})" if task in self.known_as else ""
-            self._err.print(Text.assemble((f"[{task}{also}] ", "cyan"), line))
+            self._err.print(Text.assemble((f"[{task}{also}] ", "cyan"), harmless(line)))
 
     # -- afterwards
 
@@ -114,7 +114,7 @@ class Screen:
         self._tell_warnings(result)
         self._help(result.tasks)
         if not self._quiet:
-            self._err.print(Text(closing_line(result.stats)))
+            self._say(closing_line(result.stats))
             self._tell_places(result)
         self._tell_kept(result.work_dir, result.stats)
         if rows_to is not None and result.table is not None:
@@ -126,7 +126,7 @@ class Screen:
         """Print the output of programs that have only printed (their help, for instance)."""
         # each worker prints the same
         for said in dict.fromkeys(task.log_tail for task in tasks if task.only_printed and not self._log):
-            self._err.print(Text(said))
+            self._say(said)
 
     def streamed(self, job: akrunner.StreamJob, output: str | None) -> None:
         """Print the closing line of a stream, whose rows were written before."""
@@ -148,7 +148,7 @@ class Screen:
         if stats is None:
             return
         for warning in stats.warnings[self._warned :]:
-            self._err.print(Text(harmless(f"warning: {warning}"), style="yellow"))
+            self._say(f"warning: {warning}", "yellow")
         self._help(job.tasks)
         if self._quiet:
             self._tell_kept(job.work_dir, stats)
@@ -156,11 +156,15 @@ class Screen:
         unread = f"; {stats.rows_unread:,} rows came after the script had returned" if stats.rows_unread else ""
         done = f"done in {stats.seconds:.1f} s: {_rows(stats)}{unread}"
         done += input_line(stats)
-        self._err.print(Text(done + (f"\noutput: {output}" if output else "")))
+        self._say(done + (f"\noutput: {output}" if output else ""))
         self._tell_kept(job.work_dir, stats)
 
+    def _say(self, text: str, style: str = "") -> None:
+        """Print a text that may contain names and words of scripts, tables and other systems."""
+        self._err.print(Text(harmless(text), style=style))
+
     def note(self, text: str) -> None:
-        self._err.print(Text(f"akrunner: {text}"))
+        self._say(f"akrunner: {text}")
 
     def preview(self, table: pa.Table, how: str) -> None:
         """Print the first rows to stdout. Args: how: how to get the other rows, in words."""
@@ -172,9 +176,9 @@ class Screen:
             typer.echo(line)
         more = grid.others(head.column_names, shown, how)
         if more and not self._quiet:
-            self._err.print(Text(more))
+            self._say(more)
         if table.num_rows > _PREVIEW and not self._quiet:
-            self._err.print(Text(f"... {table.num_rows - _PREVIEW} more rows; {how}"))
+            self._say(f"... {table.num_rows - _PREVIEW} more rows; {how}")
 
     def asked(self, result: Result, places: Sequence[str] = ()) -> None:
         """Print the closing lines of a job whose scripts open their own tables.
@@ -186,12 +190,12 @@ class Screen:
             self._help(result.tasks)
             if not self._quiet:
                 tables = "".join(map(_of_table, result.stats.tables.items()))
-                self._err.print(Text(f"done in {result.stats.seconds:.1f} s{tables}{input_line(result.stats)}"))
+                self._say(f"done in {result.stats.seconds:.1f} s{tables}{input_line(result.stats)}")
                 self._tell_places(result)
             self._tell_kept(result.work_dir, result.stats)
             if not self._quiet:
                 for place in places:
-                    self._err.print(Text(place))
+                    self._say(place)
                 self._printed(result)
 
     def _printed(self, result: Result) -> None:
@@ -204,27 +208,27 @@ class Screen:
         else:
             kept = "--debug shows all of it, --work-dir DIR keeps it"
         first, lines = next((name, text.splitlines()) for name, text in said.items())
-        self._err.print(Text(f"the last that [{first}] printed ({kept}):"))
+        self._say(f"the last that [{first}] printed ({kept}):")
         for line in lines[-_PRINTED:]:
-            self._err.print(Text(f"  | {line}"))
+            self._say(f"  | {line}")
 
     def _tell_warnings(self, result: Result) -> None:
         for warning in result.stats.warnings[self._warned :]:
-            self._err.print(Text(harmless(f"warning: {self.renamed(warning)}"), style="yellow"))
+            self._say(f"warning: {self.renamed(warning)}", "yellow")
         self._warned = 0
 
     def _tell_places(self, result: Result) -> None:
         for why in sorted({how for how in result.stats.starts.values() if how.startswith("cold: ")}):
-            self._err.print(Text(f"no warm worker was taken: {why[len('cold: ') :]}"))
+            self._say(f"no warm worker was taken: {why[len('cold: ') :]}")
         if result.output is not None:
-            self._err.print(Text(f"output: {result.output}"))
+            self._say(f"output: {result.output}")
 
     def _tell_kept(self, work_dir: str | None, stats: Stats) -> None:
         """Print where the job's directory is; with --quiet only if --debug has kept it, as nothing else tells its name."""
         if work_dir is not None and (self._log or not self._quiet):
             # `akrunner replay` cannot run a script again that opens its own tables
             again = "" if stats.tables else f"   (akrunner replay {work_dir})"
-            self._err.print(Text(f"work dir: {work_dir}{again}"))
+            self._say(f"work dir: {work_dir}{again}")
 
 
 def _rows(stats: Stats) -> str:

@@ -15,7 +15,7 @@ import akrunner
 from akrunner.cli import lines, values
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
-from akrunner.folders.words import harmless
+from akrunner.folders.words import harmless, printable
 from akrunner.io.csv_options import CsvOptions
 from akrunner.options.rows import ENDINGS, WRITTEN
 from akrunner.prepare.schemas import schema_of
@@ -110,7 +110,7 @@ def ls(
     )
     for row in found:
         if row["error"]:
-            typer.echo(f"{row['uri']}: {row['error']}")
+            typer.echo(harmless(f"{row['uri']}: {row['error']}"))
 
 
 def _rows(store: TableStore, project: str) -> Iterator[dict[str, Any]]:
@@ -178,11 +178,11 @@ def show(
         }
         emit({**body, "partitions": partitions, "create": ddl.create_sql(name.sql, info), "first": _plain(first)})
         return
-    typer.echo(clauses.described(name, info, count))
+    typer.echo(harmless(clauses.described(name, info, count)))
     print_table(columns)
     if partitions:
         more = f", and {len(partitions) - 20} before them" if len(partitions) > 20 else ""
-        typer.echo(f"partitions: {', '.join(partitions[-20:])}{more}")
+        typer.echo(printable(f"partitions: {', '.join(partitions[-20:])}{more}"))
     if first.num_rows:
         typer.echo("")
         print_table(first)
@@ -330,7 +330,7 @@ def _text_of(file: str) -> str:
 
 def _say(result: statements.StatementResult) -> None:
     if result.message:
-        typer.echo(result.message)
+        typer.echo(harmless(result.message))
     if result.rows is not None:
         print_table(result.rows)
 

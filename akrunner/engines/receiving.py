@@ -160,7 +160,9 @@ class Receiver:
             raise WriteError(f"[{event.task.name}] {event.what}")
         kind = next((kind for error, kind in _TABLE_KINDS.items() if isinstance(event.error, error)), None)
         if kind is None:
-            raise JobError(f"the job could not go on: {event.what}; a fault in akrunner itself")
+            fault = JobError(f"the job could not go on: {event.what}; a fault in akrunner itself")
+            fault.fault = True
+            raise fault
         return _failed(event.task, kind, _TABLE_WORDS.get(kind, "") + event.what)
 
     def _refused_row(self, task: TaskSpec, why: str) -> on.Event:

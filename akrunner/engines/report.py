@@ -142,11 +142,12 @@ def stall_error(told: str, results: Mapping[TaskSpec, TaskRecord], kept: str) ->
 def internal_error(error: Exception, kept: str, warnings: Sequence[str]) -> JobError:
     """Return the job's exception, with the traceback, for an unforeseen exception of akrunner's own code or of the system."""
     words = with_limit(error)
-    fault = "" if isinstance(error, OSError) or shortage(error) else "; a fault in akrunner itself"
+    is_fault = not isinstance(error, OSError) and not shortage(error)
+    fault = "; a fault in akrunner itself" if is_fault else ""
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     failure = TaskFailure("host", words, traceback=trace, time_ns=time.time_ns())
     made = JobError(f"the job could not go on: {words}{fault}", failure=failure, work_dir=kept or None)
-    made.warnings = tuple(warnings)
+    made.warnings, made.fault = tuple(warnings), is_fault
     return made
 
 

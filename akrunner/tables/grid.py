@@ -43,7 +43,7 @@ def others(titles: Sequence[str], shown: int, how: str) -> str:
     hidden = len(titles) - shown
     if not hidden:
         return ""
-    few = ", ".join(titles[shown : shown + _NAMED]) + (", ..." if hidden > _NAMED else "")
+    few = ", ".join(map(_plain, titles[shown : shown + _NAMED])) + (", ..." if hidden > _NAMED else "")
     return f"... {hidden} more column{'s' * (hidden > 1)} ({few}); {how}"
 
 

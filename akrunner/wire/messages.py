@@ -92,7 +92,7 @@ class Ready(TypedDict):
 class Report(TypedDict):
     """Metrics of the script."""
 
-    metrics: Dict[str, Number]
+    metrics: Dict[Text, Number]
     step: Optional[Int64]
     time_ns: Count
 
@@ -147,7 +147,7 @@ class _Measured(TypedDict):
     elsewhere: bool
     unlooked: Amount
     look: Amount
-    spent: Dict[str, Amount]
+    spent: Dict[Text, Amount]
     nodes: List[Node]
     windows: List[Window]
     pipelines: List[Pipeline]
@@ -156,12 +156,12 @@ class _Measured(TypedDict):
 class Input(_Measured, total=False):
     """What a task has measured of its input (`akrunner.worker.waits.meter.Meter.record`); some depends on the system."""
 
-    calls: Dict[str, Amount]
-    python: Dict[str, Amount]
-    times: Dict[str, Amount]
-    early: Dict[str, Amount]
-    early_times: Dict[str, Amount]
-    within: Dict[str, Amount]
+    calls: Dict[Text, Amount]
+    python: Dict[Text, Amount]
+    times: Dict[Text, Amount]
+    early: Dict[Text, Amount]
+    early_times: Dict[Text, Amount]
+    within: Dict[Text, Amount]
     keeps: bool
     served: bool
     tensorflow: bool

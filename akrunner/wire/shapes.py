@@ -35,7 +35,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_amount(value: Any) -> bool:
-    return _is_number(value) and 0 <= value < float("inf")
+    # as many times a hundred is finite, too: shares are shown as percents
+    return _is_number(value) and 0 <= value < 1 << 63
 
 
 def _is_text(value: Any) -> bool:
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     Count = int
     Positive = int
     Int64 = int
-    #: any number; a finite one that is not negative, such as seconds
+    #: any number; one from 0 to 2^63, such as seconds
     Number = float
     Amount = float
     #: text that can be printed; a file's name, which may stand for any bytes

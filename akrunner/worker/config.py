@@ -86,8 +86,19 @@ class TaskConfig(object):
         Args:
             metrics: dict name -> number (anything that `float()` takes).
             step: the training step that they belong to; None for none.
+        Raises:
+            ValueError: a name contains half of a surrogate pair, which no file can hold; or `step` has more than 64 bits.
         """
-        self._job.report({str(k): float(v) for k, v in metrics.items()}, None if step is None else int(step))
+        named = {str(k): float(v) for k, v in metrics.items()}
+        at = None if step is None else int(step)
+        for name in named:
+            if name.encode("utf-8", "replace").decode("utf-8") != name:
+                raise ValueError(
+                    "report(): the metric %a has half of a surrogate pair in its name: give it another name" % name
+                )
+        if at is not None and not -(1 << 63) <= at < 1 << 63:
+            raise ValueError("report(): step=%d does not fit into 64 bits" % at)
+        self._job.report(named, at)
 
     def serve(self) -> None:
         """Do the work that the chief sends, until the job is done.

@@ -210,7 +210,7 @@ def _sentences(record: Mapping[str, Any]) -> list[str]:
         unsure = [_not_looked(record)]
     found += unsure
     if record["busy"] is not None:
-        found.append(f"{_CARDS} {record['busy']:.0%} of main's time")
+        found.append(f"{_CARDS} {min(1.0, record['busy']):.0%} of main's time")
     return found
 
 

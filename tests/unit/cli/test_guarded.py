@@ -161,11 +161,18 @@ class _Full:
         pass
 
 
+def _fault() -> akrunner.JobError:
+    made = akrunner.JobError("the job could not go on")
+    made.fault = True
+    return made
+
+
 @pytest.mark.parametrize(
     ("number", "words"), [(28, "stdout: the disk is full"), (32, "stdout was closed before"), (9, "stdout is closed")]
 )
 @pytest.mark.parametrize(
-    ("error", "code"), [(akrunner.JobError("it failed; log: /l"), 1), (akrunner.ConfigError("no"), 2), (ValueError("x"), 70)]
+    ("error", "code"),
+    [(_fault(), 70), (akrunner.JobError("it failed; log: /l"), 1), (akrunner.ConfigError("no"), 2), (ValueError("x"), 70)],
 )
 def test_a_failure_is_said_where_stdout_takes_no_json(
     number: int, words: str, error: Exception, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -44,6 +44,14 @@ def test_words_that_are_too_long_are_cut_to_one_line() -> None:
     assert "x" * 19 + "…" in stream.getvalue() and "x" * 20 not in stream.getvalue()
 
 
+def test_a_name_of_a_metric_forges_no_line() -> None:
+    where, stream = console(True)
+    with Line(where, "starting", False) as line:
+        line.show(lambda: "a\x1b]0;t\x07\nakrunner: x")
+        where.print("")
+    assert "\\x1b]0;t" in stream.getvalue() and "\x1b]0" not in stream.getvalue() and "\nakrunner" not in stream.getvalue()
+
+
 def test_after_its_block_it_shows_nothing_even_if_the_block_failed() -> None:
     where, stream = console(True)
     line = Line(where, "starting", False)

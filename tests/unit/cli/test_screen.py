@@ -6,12 +6,16 @@ import pytest
 
 import akrunner
 from akrunner.cli.guarded import ended
-from akrunner.folders.words import harmless
+from akrunner.folders.words import harmless, printable
 
 
 def test_control_characters_are_shown_as_they_are_written() -> None:
     assert harmless("größe 🙂 a\tb\nc") == "größe 🙂 a\tb\nc"
     assert harmless("\x1b[2Jred\x07\x00\r\x9b\u202e") == "\\x1b[2Jred\\x07\\x00\\r\\x9b\\u202e"
+
+
+def test_a_name_is_one_line() -> None:
+    assert printable("a\n\tb\x1b[2J\ud800") == "a\\n\\tb\\x1b[2J\\ud800"
 
 
 def test_a_bar_of_progress_in_the_end_of_a_log_stays_readable() -> None:

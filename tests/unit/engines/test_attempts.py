@@ -245,7 +245,7 @@ def test_what_no_task_is_to_blame_for(job: Any) -> None:
     unread, _ = job(ReadError("the disk is gone"))
     assert isinstance(unread, ReadError) and unread.work_dir == "/kept"
     fault, run = job(ZeroDivisionError("injected"))
-    assert isinstance(fault, JobError) and "a fault in akrunner itself" in str(fault)
+    assert isinstance(fault, JobError) and "a fault in akrunner itself" in str(fault) and fault.fault
     assert isinstance(fault.__cause__, ZeroDivisionError) and run.work.ends[0][1]["error"] == "JobError"
     wrong, run = job(ConfigError("no"))
     assert isinstance(wrong, ConfigError) and run.work.ends[0][1]["error"] == "ConfigError"

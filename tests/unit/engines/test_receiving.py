@@ -189,8 +189,9 @@ def test_rows_of_a_table_that_cannot_be_right_are_the_tasks_failure(error: Excep
 def test_a_table_that_cannot_be_stored_ends_the_job_and_anything_else_is_our_fault() -> None:
     with pytest.raises(WriteError, match=r"^\[chief:0\] the disk is full$"):
         Host().take(said.TableFailed, WriteError("the disk is full"), "the disk is full")
-    with pytest.raises(JobError, match="KeyError: x; a fault in akrunner itself"):
+    with pytest.raises(JobError, match="KeyError: x; a fault in akrunner itself") as caught:
         Host().take(said.TableFailed, KeyError("x"), "KeyError: x")
+    assert caught.value.fault
 
 
 def test_a_task_that_breaks_the_protocol_has_failed() -> None:

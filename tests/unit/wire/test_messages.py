@@ -119,6 +119,7 @@ def test_values_at_the_edge_that_fit(kind: int, field: str, value: Any) -> None:
         (frames.REPORT, "step", True),
         (frames.REPORT, "step", 1 << 63),
         (frames.REPORT, "metrics", {"a": True}),
+        (frames.REPORT, "metrics", {"\ud800": 1.0}),
         (frames.REPORT, "metrics", {"a": 1 << 63}),
         (frames.REPORT, "metrics", {"a": None}),
         (frames.HELLO, "python", 3),

@@ -1,0 +1,34 @@
+"""What `report()` sends, and what it refuses in the script itself, where the traceback names the line."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+
+from akrunner.worker.config import TaskConfig
+
+
+def reported(metrics: dict[Any, Any], step: Any = None) -> list[Any]:
+    sent: list[Any] = []
+    TaskConfig(_job=types.SimpleNamespace(report=lambda *values: sent.append(values))).report(metrics, step)
+    return sent
+
+
+def test_numbers_are_sent_by_name() -> None:
+    assert reported({"löss": 1, 3: "2.5"}, step=4.0) == [({"löss": 1.0, "3": 2.5}, 4)]
+    assert reported({"a": 1.0}) == [({"a": 1.0}, None)]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "step", "words"),
+    [
+        ({"\ud800": 1.0}, 1, r"the metric '\\ud800' has half of a surrogate pair in its name"),
+        ({"a": 1.0}, 1 << 63, "step=9223372036854775808 does not fit into 64 bits"),
+    ],
+)
+def test_what_no_message_can_carry_is_the_scripts_error(metrics: dict[str, float], step: int, words: str) -> None:
+    """It ended the whole job, under `tensorboard=` as a fault of akrunner's own."""
+    with pytest.raises(ValueError, match=words):
+        reported(metrics, step)
