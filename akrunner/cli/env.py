@@ -56,13 +56,13 @@ def list_(as_json: bool = typer.Option(False, "--json", help="JSON on stdout, fo
             found = interpreters.probe(path)
         except akrunner.PythonEnvError:
             continue  # a shim that does not run
-        if found.tensorflow or path in named or not as_json:
+        if found.python >= interpreters.OLDEST:
             rows.append({"names": names, **asdict(found), "python": _dotted(found)})
+    missing = [name for name in environments.RECIPES if not any(name in names for names in paths.values())]
     if as_json:
-        emit({"ok": True, "exit_code": 0, "interpreters": rows})
+        emit({"ok": True, "exit_code": 0, "interpreters": rows, "missing": missing})
         return
     _show(rows)
-    missing = [name for name in environments.RECIPES if not any(name in names for names in paths.values())]
     if missing:
         typer.echo("not there: " + ", ".join(f"{name} (akrunner env create {name})" for name in missing), err=True)
 
@@ -122,7 +122,7 @@ def _dotted(found: interpreters.Interpreter) -> str:
 def _show(rows: list[dict[str, object]]) -> None:
     table = Table(box=None, pad_edge=False)
     for title in ("name", "Python", "TensorFlow", "tf-keras", "numpy", "protobuf", "path"):
-        table.add_column(title, no_wrap=title != "path")
+        table.add_column(title, no_wrap=title != "path", overflow="fold")
     for row in rows:
         names = row["names"]
         assert isinstance(names, list)

@@ -81,8 +81,9 @@ def no_number(error: Any, words: Sequence[str]) -> ConfigError | None:
         value, where = param.value_from_envvar(ctx), f"{option.variable} in the environment"
     else:
         value, where = _typed(param.opts, words), param.opts[0]
-    # without a value, the error is about a missing value
-    return ConfigError(f"{option.name}={shown(value)}: give {kind} ({where})") if kind and value else None
+    # a flag without = has no value at all, and the error says so
+    is_empty = any(word == f"{flag}=" for flag in param.opts for word in words)
+    return ConfigError(f"{option.name}={shown(value)}: give {kind} ({where})") if kind and (value or is_empty) else None
 
 
 def _typed(opts: Sequence[str], words: Sequence[str]) -> str:

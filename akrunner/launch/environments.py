@@ -154,7 +154,8 @@ def found(version: str = "") -> Iterator[str]:
         # python3 beside the python3.11 that it links to is the same interpreter; a venv's is another than the one it was made
         # from
         where = (os.path.dirname(os.path.abspath(path)), os.path.realpath(path))
-        if where not in seen:
+        # a shim of pyenv starts one of the interpreters above
+        if where not in seen and where[0] != os.path.join(pyenv, "shims"):
             seen.add(where)
             yield path
 

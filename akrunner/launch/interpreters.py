@@ -46,7 +46,8 @@ print(json.dumps({"python": list(sys.version_info[:3]), "executable": sys.execut
 """
 _PROBE_SECONDS = 60.0
 _PROBES = "probes.json"
-_OLDEST = (3, 7)
+#: the least version of Python that tasks run under
+OLDEST = (3, 7)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def resolve(python_env: str | None, keras: str | None = None) -> Interpreter:
         PythonEnvError: it is missing, does not run, is too old, or has no TensorFlow.
     """
     found = asked_for(python_env)
-    if found.python < _OLDEST:
+    if found.python < OLDEST:
         raise PythonEnvError(f"python_env: {found.path} is Python {_dotted(found.python)}; 3.7 is the oldest supported")
     if not found.tensorflow:
         raise PythonEnvError(

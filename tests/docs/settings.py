@@ -215,7 +215,7 @@ script = open("scaled.py").read() + '''
     task_config.output_writer.write_batch({"n": sizes})
 '''
 open("scaled.py", "w").write(script)
-assert akrunner.run("scaled.py", "iris.csv", select="SELECT petal_length, species FROM input").table["n"].to_pylist() == [512, 512, 476]
+assert akrunner.run("scaled.py", "iris.csv").table["n"].to_pylist() == [512, 512, 476]
 open("images.py", "a").write('''
     images, labels = next(iter(images))
     task_config.output_writer.write_batch({"shape": [list(images["image"].shape)]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -80,16 +81,39 @@ def test_an_environment_whose_interpreter_is_a_link_to_another_is_one_of_its_own
     assert listed(capsys) == [(machine.own, []), (venv, [])]
 
 
-def test_machines_are_told_of_no_interpreter_without_tensorflow_and_people_are(
+def test_machines_and_people_are_told_the_same(
     machine: _Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bare = machine.place("bare", "")
     machine.found = [bare]
-    assert listed(capsys) == [(machine.own, [])]
+    assert main(["env", "list", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["path"] for row in told["interpreters"]] == [machine.own, bare] and told["missing"] == list(
+        environments.RECIPES
+    )
     assert main(["env", "list"]) == 0
     out, err = capsys.readouterr()
     assert "3.11.7" in out and "2.16.1" in out and "bare/bin/python" in "".join(out.split())
     assert err == "not there: " + ", ".join(f"{name} (akrunner env create {name})" for name in environments.RECIPES) + "\n"
+
+
+def test_an_interpreter_that_is_too_old_for_tasks_is_left_out(
+    machine: _Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = machine.place("old", "")
+    machine.found, there = [old], machine._there
+    there[old] = dataclasses.replace(there[old], python=(3, 6, 15))
+    assert listed(capsys) == [(machine.own, [])]
+    there[old] = dataclasses.replace(there[old], python=(3, 7, 0))
+    assert listed(capsys) == [(machine.own, []), (old, [])]
+
+
+def test_a_long_path_is_not_cut(machine: _Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"{'long' * 30}{number}" for number in range(2)]
+    machine.found = [machine.place(name, "") for name in names]
+    assert main(["env", "list"]) == 0
+    whole = "".join(capsys.readouterr().out.split())
+    assert all(name in whole for name in names)
 
 
 def test_an_interpreter_is_told_what_it_is(machine: _Machine, capsys: pytest.CaptureFixture[str]) -> None:

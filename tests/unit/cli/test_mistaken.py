@@ -92,6 +92,7 @@ def test_the_value_that_no_option_takes_is_shown_once(line: str) -> None:
     ("line", "said"),
     [
         ("run s.py -i t.csv --num-workers two", "num_workers='two': give a whole number (--num-workers)"),
+        ("run s.py -i t.csv --profile-input=", "profile_input='': give a whole number (--profile-input)"),
         ("run s.py -i t.csv --num-workers=2.5", "num_workers='2.5': give a whole number (--num-workers)"),
         ("run s.py -i t.csv --start-timeout soon", "start_timeout='soon': give a number (--start-timeout)"),
     ],
