@@ -154,7 +154,9 @@ def _failed(error: BaseException, as_json: bool) -> int:
     if code == EXIT_FAULT and shortage(error):
         started = _in_engine(error)
         ours = akrunner.JobError if started else akrunner.ConfigError
-        error, code = ours(in_words(error)), EXIT_FAILED if started else EXIT_USAGE
+        words = in_words(error)
+        # what needs less memory is said of a job: other commands have no tasks, and no rows
+        error, code = ours(words if started else words.partition("; ")[0]), EXIT_FAILED if started else EXIT_USAGE
     if code == EXIT_FAULT:
         message = f"this is a fault of akrunner, not yours: {type(error).__name__}: {in_words(error)}"
         trace = redacted("".join(traceback.format_exception(error)))

@@ -19,6 +19,8 @@ from akrunner.cli import given, signals
 from akrunner.cli.guarded import emit, exit_codes, telling
 from akrunner.cli.progress import Line
 from akrunner.folders.words import printable, quoted
+from akrunner.foreign import in_words as in_words_of
+from akrunner.foreign import shortage
 from akrunner.packing.result import size_in_words
 
 if TYPE_CHECKING:
@@ -66,7 +68,8 @@ def pack(ctx: typer.Context, words: Mapping[str, Any]) -> None:
             line.show(lambda: progress_line(progress))
 
         source = inputs if len(inputs) > 1 else inputs[0]
-        done = akrunner.pack(source, output, progress=show, **given.options("pack", words))
+        with _of_this_machine():
+            done = akrunner.pack(source, output, progress=show, **given.options("pack", words))
     with telling(f"{done.path} is packed" if not words["dry_run"] else "nothing was written"):
         if as_json:
             said = dataclasses.asdict(done)
@@ -76,6 +79,20 @@ def pack(ctx: typer.Context, words: Mapping[str, Any]) -> None:
             emit({"ok": True, "exit_code": 0, **said})
         else:
             _say(done, quiet)
+
+
+@contextlib.contextmanager
+def _of_this_machine() -> Iterator[None]:
+    """If memory runs out before `pack` itself can handle that, as its libraries are loaded, raise its own error for it."""
+    try:
+        yield
+    except (MemoryError, ImportError, OSError, RuntimeError) as e:
+        if isinstance(e, akrunner.AkrunnerError) or not shortage(e):
+            raise
+        raise akrunner.JobError(
+            f"{in_words_of(e).partition('; ')[0]}; threads=, shard_size= and memory= (--threads, --shard-size, --memory) that are "
+            "smaller need less"
+        ) from e
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import re
 import tempfile
@@ -41,7 +42,7 @@ class Spilled:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="akrunner-files-")
         # closes the file if `table` is never called because of an error
-        weakref.finalize(self, self._file.close)
+        weakref.finalize(self, _closed, self._file)
         self._writer: Any = None
         self._held: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
@@ -76,6 +77,12 @@ class Spilled:
             mapped = mmap.mmap(self._file.fileno(), 0, prot=mmap.PROT_READ)
         self._file.close()
         return pa.ipc.open_stream(pa.BufferReader(pa.py_buffer(mapped))).read_all()
+
+
+def _closed(file: Any) -> None:
+    # what is still in its buffer is needed no more, and may not fit on the disk
+    with contextlib.suppress(OSError):
+        file.close()
 
 
 def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

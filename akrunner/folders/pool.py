@@ -53,6 +53,8 @@ _TRIED, _SLOW = 8, 0.0003
 _LATE = 0.003
 #: errors that are this process's, not the fault of a file
 _OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+#: why a local file cannot be read that is not there
+NOT_THERE = "there is no such file"
 #: errors that may pass; when one does, nothing that a listing shows (size, time) changes, so the file has to be tried again
 _PASSING = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
 
@@ -352,7 +354,7 @@ def is_url(name: bytes) -> bool:
 def why_not(error: Exception) -> str:
     """Return why a file cannot be read, as half a sentence; as an `Unfetched` if the error may pass."""
     if isinstance(error, FileNotFoundError):
-        return "there is no such file"
+        return NOT_THERE
     if isinstance(error, BlockingIOError):
         # EAGAIN: its usual words are about processes
         return "it cannot be read now: it is locked, or no plain file"

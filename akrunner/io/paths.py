@@ -243,13 +243,23 @@ def _matched(name: str) -> _Match:
             base = posixpath.dirname(re.split(r"[*?\[]", path)[0])
             if local:
                 _check_open(base, posixpath.relpath(path, base).split("/")[:-1])
-            every = sorted(p for p in fs.glob(path) if not fs.isdir(p) and not _is_hidden_name(p, path))
+            matches = sorted(p for p in fs.glob(path) if not _is_hidden_name(p, path))
+            every = [p for p in matches if not fs.isdir(p)]
             if not every:
-                raise SourceError(f"source: no file matches {redacted(name)}")
+                raise SourceError(f"source: no file matches {redacted(name)}{_only_directories(matches, base)}")
             for one in every if local else ():
                 _check_regular(one)
             return _Match(fs, every, base, pattern=path)
         raise _not_there(fs, path, name)
+
+
+def _only_directories(matches: list[str], base: str) -> str:
+    """Return half a sentence about the directories that a pattern matches, "" if there are none. Args: base: what is above them."""
+    if not matches:
+        return ""
+    few = ", ".join(redacted(one) for one in matches[:3]) + (", ..." if len(matches) > 3 else "")
+    are = "a directory" if len(matches) == 1 else f"{len(matches):,} directories"
+    return f", but {are} ({few}): give {redacted(base)} itself, or a pattern of the files in them"
 
 
 def _not_there(fs: fsspec.AbstractFileSystem, path: str, name: str) -> SourceError:

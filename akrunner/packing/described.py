@@ -19,6 +19,8 @@ from akrunner.schema import feature_kind, is_list, is_text, replaced
 
 #: how many columns a message names
 _NAMED = 100
+#: how many columns a warning names
+_FEW = 5
 #: digits of a decimal that 64 bits always hold
 _DIGITS = 18
 _DOUBLES = "format='parquet' (--format parquet) keeps doubles"
@@ -83,10 +85,10 @@ def rounded(schema: pa.Schema, form: str) -> list[str]:
     names = [field.name for field in schema if _is_double(field.type)] if formats.named(form).examples else []
     if not names:
         return []
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
     are = "is double, and is" if len(names) == 1 else "are double, and are"
     return [
-        f"{', '.join(map(repr, names[:_NAMED]))}{more} {are} rounded to 32 bits, as a tf.train.Example has them: "
+        f"{', '.join(map(repr, names[:_FEW]))}{more} {are} rounded to 32 bits, as a tf.train.Example has them: "
         "format='parquet' (--format parquet) keeps all of them"
     ]
 
@@ -96,10 +98,10 @@ def wider(schema: pa.Schema, form: str) -> list[str]:
     names = [field.name for field in schema if _is_wide(field.type)] if not formats.named(form).examples else []
     if not names:
         return []
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
     are = "is a decimal" if len(names) == 1 else "are decimals"
     return [
-        f"{', '.join(map(repr, names[:_NAMED]))}{more} {are} of more digits than 64 bits hold: the files keep all of them, "
+        f"{', '.join(map(repr, names[:_FEW]))}{more} {are} of more digits than 64 bits hold: the files keep all of them, "
         f"and a job refuses a larger value; select={replaced(names[0])!r} (--select) makes text of it, here or in the job"
     ]
 

@@ -123,13 +123,15 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
         del plan
         rows += _finish(given, settings, state, part, meter, bad, earlier, unfetched)
     elif part is None and earlier:
-        raise leftout.refused(given.kind, [], earlier=earlier, packed=False)
+        raise leftout.refused(given.kind, [], earlier=earlier, packed=False, base=given.index.base, whole=len(given.index))
     broken = [one for one in broken if not (asks and one.again)]
     bad.before(broken)
     if settings.bad_rows not in ("fail", "skip"):
         kept = leftout.kept(given.index, [(one.name, one.why) for one in broken], settings.bad_rows, settings.max_file_size)
         bad.kept += kept
-    warnings += copies.write_list(settings.bad_rows, bad.kept)
+    warnings += copies.write_list(settings.bad_rows, _as_in(given.index, bad.kept))
+    where = leftout.looked_for(bad.some, given.index.base, len(given.index))
+    warnings += [f"nearly no file of the list is there: {where}"] if where else []
     if state.about is not None:
         about = {**state.about, **leftout.in_input(state, state.parts(), given.index)}
         if about != state.about:
@@ -165,7 +167,12 @@ def _with_the_rest(
         files.FilePacker(state, after, settings, meter, unfetched=plan.unfetched).run()
     except ReadError as e:
         return leftout.refused(
-            given.kind, [*error.broken[len(earlier) :], *e.broken], [*error.unfetched, *e.unfetched], earlier
+            given.kind,
+            [*(one for one in error.broken if one not in earlier), *e.broken],
+            [*error.unfetched, *e.unfetched],
+            earlier,
+            base=given.index.base,
+            whole=len(given.index),
         )
     finally:
         state.drop(after)
@@ -178,7 +185,9 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
     bad = Bad()
     broken = [one for one in _still_broken(given.index, state, overwrite) if not one.again]
     if settings.bad_rows == "fail" and broken:
-        raise leftout.refused(given.kind, [], earlier=[one.told for one in broken], packed=False)
+        raise leftout.refused(
+            given.kind, [], earlier=[one.told for one in broken], packed=False, base=given.index.base, whole=len(given.index)
+        )
     bad.before(broken)
     new, told = _new(given.index, state, overwrite)
     before = None if overwrite else state.about
@@ -193,7 +202,9 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
         told += [*_several(plan, labels), *_alike(labels)]
         known = {**files.seen_broken(new, plan.label, bool(labels), settings.max_file_size), **plan.problems}
         lost[list(known)] = True
-        told.append(_looked_into(len(new), plan.sampled, list(known.values()), settings.bad_rows))
+        told.append(_looked_into(len(new), plan.sampled, leftout.in_order(list(known.values())), settings.bad_rows))
+        where = leftout.looked_for(list(known.values()), given.index.base, len(new))
+        told += [f"nearly no file of the list is there: {where}"] if where else []
         for name in about["splits"]:
             splits.setdefault(name, 0)
         for shard in plan.shards:
@@ -319,7 +330,18 @@ class Bad:
         """Count broken files that an earlier run left out."""
         self.rows += len(broken)
         self.earlier += len(broken)
-        self.some += [one.told for one in broken[: _NAMED - len(self.some)]]
+        self.some = leftout.in_order([*self.some, *(one.told for one in broken)])[:_NAMED]
+
+
+def _as_in(index: Index, kept: list[copies.Kept]) -> list[copies.Kept]:
+    """Return rows of the table of left-out files in the order of the input."""
+    if not kept:
+        return kept
+    there = text_of(index.table.column(NAME))
+    places = pc.index_in(texts_of([row[0] for row in kept]), value_set=there).to_pylist()
+    # a path that is not shown as it stands (a URL without its secret, an empty one) comes last
+    order = sorted(range(len(kept)), key=lambda i: (places[i] is None, places[i] or 0, kept[i][0]))
+    return [kept[i] for i in order]
 
 
 def extra_of(state: State) -> pa.Schema | None:
@@ -523,9 +545,9 @@ def _finish(
     again: list[tuple[str, str]] = []
     for one in results:
         bad.rows += len(one["bad"])
-        bad.some += [(path, why) for path, why in one["bad"][: _NAMED - len(bad.some)]]
+        bad.some = leftout.in_order([*bad.some, *((path, why) for path, why in one["bad"])])[:_NAMED]
         bad.unfetched_rows += len(one.get("unfetched", ()))
-        bad.unfetched += [(path, why) for path, why in one.get("unfetched", ())[: _NAMED - len(bad.unfetched)]]
+        bad.unfetched = leftout.in_order([*bad.unfetched, *((path, why) for path, why in one.get("unfetched", ()))])[:_NAMED]
         # several files may be shown by the same name: rows without a path, URLs without their secrets
         kept: dict[tuple[str, str], list[copies.Kept]] = {}
         for row in reversed(one.get("kept", ())):
@@ -541,10 +563,10 @@ def _finish(
     if not rows and (plan["alone"] or state.about is None):
         # an output without rows cannot be the input of a job, and without an error the user would take it for one
         state.drop(part)
-        copies.write_list(settings.bad_rows, bad.kept)
-        raise leftout.none_left(
-            given.kind, *([tuple(row) for one in results for row in one.get(what, ())] for what in ("bad", "unfetched"))
-        )
+        assert given.index is not None
+        copies.write_list(settings.bad_rows, _as_in(given.index, bad.kept))
+        left = [[(path, why) for one in results for path, why in one.get(what, ())] for what in ("bad", "unfetched")]
+        raise leftout.none_left(given.kind, left[0], left[1], plan["base"])
     if not rows and not plan["alone"] and leftout.asked_again(state.index(part), again).all() and _known(state, broken, again):
         # all files were only tried once more, and are as before: keep no part. A part of other files records how they are now
         state.drop(part)

@@ -419,7 +419,9 @@ class FilePacker:
             while closing:
                 closing.pop().result()
         if self._broken or self._unfetched or self._earlier:
-            raise leftout.refused(self._kind, self._broken, self._unfetched, self._earlier)
+            raise leftout.refused(
+                self._kind, self._broken, self._unfetched, self._earlier, base=self._plan["base"], whole=len(self._index)
+            )
 
     def _is_worth_help(self, shards: list[dict[str, Any]]) -> bool:
         """Whether a helper should read the files: if they are many, local and small. Larger files keep threads busy enough."""

@@ -78,7 +78,9 @@ def _warned(given: Given) -> Iterator[None]:
         yield
     except AkrunnerError as e:
         for said in given.said:
-            e.add_note(f"before that: {said}")
+            # an error's own words may contain it already
+            if said not in str(e):
+                e.add_note(f"before that: {said}")
         raise
 
 

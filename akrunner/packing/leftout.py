@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from akrunner.arrays import array_of, octets_of
 from akrunner.checks import counted
 from akrunner.errors import ReadError
 from akrunner.folders.gathered import MTIME, NAME, numbers, truths
+from akrunner.folders.pool import NOT_THERE
 from akrunner.folders.words import printable, quoted
 from akrunner.foreign import redacted
 from akrunner.packing import copies
@@ -27,6 +29,8 @@ BROKEN, UNFETCHED = "bad", "again"
 _NAMED = 20
 #: how many files `dataset.json` names
 _DESCRIBED = 100
+#: share of a list's files that are "nearly all" of them; how many broken files are enough to judge by
+_NEARLY_ALL, _SURELY = 0.9, 1000
 _NAMES = pa.large_binary()
 
 
@@ -60,7 +64,7 @@ def shown(name: bytes) -> str:
 
 
 #: the row of a list, as it stands at the end of the reason why a file was left out
-_OF_LIST = re.compile(r" \(row [0-9]+ of the list[^)]*\)\Z")
+_OF_LIST = re.compile(r" \(row (?P<row>[0-9]+) of the list[^)]*\)\Z")
 
 
 def located(table: pa.Table, whys: Sequence[str]) -> list[str]:
@@ -86,6 +90,38 @@ def located(table: pa.Table, whys: Sequence[str]) -> list[str]:
 def unlocated(why: str) -> str:
     """Return why a file is left out, without the row of a list: the lists of two runs may have it in different rows."""
     return _OF_LIST.sub("", why)
+
+
+def in_order(some: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return files that are left out in the order of the list that names them, others by their paths.
+
+    They are met in the order in which they would be packed, which is by chance. Args: some: (path, why).
+    """
+
+    def place(one: tuple[str, str]) -> tuple[int, str]:
+        row = _OF_LIST.search(one[1])
+        return (int(row["row"]) if row else -1, one[0])
+
+    return sorted(some, key=place)
+
+
+def looked_for(bad: Sequence[tuple[str, str]], base: str | None, whole: int) -> str:
+    """Return where files of a list were looked for, and what to change, if nearly all of them are not there; else "".
+
+    Args:
+        bad: (path, why) of the files that are left out, in messages' words.
+        base: the directory that relative paths are below.
+        whole: how many files the list names.
+    """
+    gone = [path for path, why in bad if why.startswith(NOT_THERE) and _OF_LIST.search(why) and not os.path.isabs(path)]
+    if (
+        base is None
+        or not gone
+        or len(gone) < _NEARLY_ALL * min(whole, len(bad))
+        or len(bad) < _NEARLY_ALL * min(whole, _SURELY)
+    ):
+        return ""
+    return f"they were looked for below {quoted(base)}; paths_in=DIR (--paths-in DIR) names the directory that their paths begin in"
 
 
 class LeftOut(NamedTuple):
@@ -147,8 +183,16 @@ def asked_again(table: pa.Table, unfetched: Sequence[tuple[str, str]]) -> NDArra
     return untold(table) | truths(pc.is_in(table.column(NAME).combine_chunks().cast(_NAMES), value_set=names))
 
 
-def none_left(kind: str, bad: Sequence[tuple[str, str]], unfetched: Sequence[tuple[str, str]]) -> ReadError:
-    """Return the error for an input of which no file can be packed. Args: bad, unfetched: (path, why) of all its files."""
+def none_left(
+    kind: str, bad: Sequence[tuple[str, str]], unfetched: Sequence[tuple[str, str]], base: str | None = None
+) -> ReadError:
+    """Return the error for an input of which no file can be packed.
+
+    Args:
+        bad, unfetched: (path, why) of all its files.
+        base: the directory that relative paths of a list are below.
+    """
+    bad, unfetched = in_order(bad), in_order(unfetched)
     whole = len(bad) + len(unfetched)
     what = "is broken" if whole == 1 else "are broken"
     if unfetched:
@@ -160,13 +204,19 @@ def none_left(kind: str, bad: Sequence[tuple[str, str]], unfetched: Sequence[tup
         "packed, whatever bad_rows= (--bad-rows) says, and no input for a job is "
         f"there{'; a later run tries again' if unfetched else ''}{lines}"
         + (f"\n  and {whole - _NAMED:,} more" if whole > _NAMED else "")
+        + _last(looked_for(bad, base, whole))
     )
     error.broken, error.unfetched = list(bad), list(unfetched)
     return error
 
 
+def _last(sentence: str) -> str:
+    return f"\n{sentence}" if sentence else ""
+
+
 def refused(
-    kind: str, bad: Sequence[tuple[str, str]], unfetched: Sequence[tuple[str, str]] = (), earlier: Sequence[tuple[str, str]] = (), packed: bool = True
+    kind: str, bad: Sequence[tuple[str, str]], unfetched: Sequence[tuple[str, str]] = (), earlier: Sequence[tuple[str, str]] = (), packed: bool = True,
+    base: str | None = None, whole: int = 0,
 ) -> ReadError:  # fmt: skip
     """Return the error of `bad_rows="fail"`.
 
@@ -176,8 +226,10 @@ def refused(
         unfetched: (path, why) of the files that this run could not fetch.
         earlier: (path, why) of broken files that an earlier run left out, and that are as they were.
         packed: whether this run has packed anything.
+        base: the directory that relative paths of a list are below.
+        whole: how many files the input has.
     """
-    broken, whats = [*earlier, *bad], []
+    broken, unfetched, whats = in_order([*earlier, *bad]), in_order(unfetched), []
     if unfetched:
         whats.append(f"{counted(len(unfetched), 'file')} could not be fetched")
     if broken:
@@ -195,6 +247,7 @@ def refused(
         f"{them} out and lists {them}{f' (a later run tries {them} again)' if unfetched else ''}, bad_rows=DIR copies {them} "
         f"there, too.{' What was packed so far is kept, and the next run goes on from there' if packed else ''}{lines}"
         + (f"\n  and {more:,} more" if more else "")
+        + _last(looked_for(broken, base, whole))
     )
     error.broken, error.unfetched = broken, list(unfetched)
     return error

@@ -1,5 +1,8 @@
 """Names of files as texts, and what gathers them."""
 
+import gc
+import resource
+
 import pyarrow as pa
 import pytest
 
@@ -22,6 +25,23 @@ def test_small_batches_are_joined_up_to_a_number_of_rows() -> None:
     table = spilled.table(pa.schema([]))
     assert table.column("x").to_pylist() == list(range(len(table)))
     assert table.column("x").num_chunks == 3 and max(map(len, table.column("x").chunks)) < ROWS + 1000
+
+
+def test_an_index_that_no_longer_fits_on_the_disk_is_dropped_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
+    """What is left in the file's buffer is written when the file is closed, and Python printed a traceback then."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    spilled = Spilled()
+    spilled._file.write(b"x" * 5000)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limit[1]))
+        spilled._file.write(b"x" * 5000)
+    except OSError:
+        pass
+    finally:
+        del spilled
+        gc.collect()
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert capfd.readouterr().err == ""
 
 
 def test_dictionaries_that_do_not_fit_into_one_stay_apart() -> None:

@@ -185,6 +185,17 @@ def test_a_directory_that_a_pattern_leads_into_and_nobody_may_read_is_told(
             paths.expand(f"{tmp_path}/{pattern}", None)
 
 
+def test_a_pattern_that_matches_directories_only_says_so(tmp_path: Path) -> None:
+    for name in "abcd":
+        (tmp_path / "photos" / name).mkdir(parents=True)
+    above = f"{tmp_path}/photos"
+    words = rf"no file matches {above}/\*, but 4 directories \({above}/a, {above}/b, {above}/c, ...\): give {above} itself"
+    with pytest.raises(SourceError, match=words):
+        paths.expand(f"{above}/*", None)
+    with pytest.raises(SourceError, match=rf"but a directory \({above}/a\)"):
+        paths.expand(f"{above}/a*", None)
+
+
 @pytest.mark.parametrize(
     "given, meant",
     [

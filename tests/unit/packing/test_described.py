@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import SchemaError
-from akrunner.packing.described import check_columns, type_words, wider
+from akrunner.packing.described import check_columns, rounded, type_words, wider
 
 
 def test_all_columns_that_do_not_fit_are_named() -> None:
@@ -40,3 +40,8 @@ def test_whole_numbers_that_a_job_may_refuse_are_told() -> None:
     (told,) = wider(wide, "parquet")
     assert told.startswith("'a' is a decimal of more digits than 64 bits hold") and "CAST(a AS VARCHAR)" in told
     assert wider(wide, "tfrecord") == [] == wider(pa.schema([wide.field(i) for i in (1, 2, 3)]), "arrow")
+
+
+def test_a_warning_names_a_few_columns_and_counts_the_rest() -> None:
+    (words,) = rounded(pa.schema([(f"c{number}", pa.float64()) for number in range(81)]), "tfrecord")
+    assert words.startswith("'c0', 'c1', 'c2', 'c3', 'c4' and 76 more are double, and are rounded")

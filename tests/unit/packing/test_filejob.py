@@ -192,7 +192,7 @@ def test_a_directory_with_files_that_a_list_names_takes_no_broken_ones(run: Run,
 
 def test_of_broken_files_a_thousand_are_named_and_all_are_counted() -> None:
     bad = Bad()
-    bad.some = [("x", "cut")] * 999
+    bad.some = [("+", "cut")] * 999
     bad.before([LeftOut(b"%d" % i, "cut", False, "cut") for i in range(5)])
     assert (bad.rows, bad.earlier, len(bad.some), bad.some[-1]) == (5, 5, 1000, ("0", "cut"))
 

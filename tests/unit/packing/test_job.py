@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -60,6 +62,24 @@ def test_a_failed_run_gives_its_warnings_too(texts: Path, tmp_path: Path) -> Non
     with pytest.raises(ReadError) as failed:
         run(texts, tmp_path / "out")
     assert failed.value.__notes__ == ["before that: 1 file is no text by its name, and was passed over: note.md"]
+
+
+def test_a_warning_that_the_error_contains_is_not_given_twice() -> None:
+    with pytest.raises(ReadError) as failed, job._warned(SimpleNamespace(said=["a", "b"])):  # type: ignore[arg-type]
+        raise ReadError("no; b")
+    assert failed.value.__notes__ == ["before that: a"]
+
+
+def test_broken_files_are_listed_in_the_order_of_the_list(tmp_path: Path) -> None:
+    rows = [f"no/{(7 * row) % 20}.jpg" for row in range(20)]
+    bad = tmp_path / "bad"
+    (tmp_path / "yes.jpg").write_bytes(b"\xff\xd8\xff no image")
+    (tmp_path / "some.csv").write_text("path\n" + "\n".join([*rows, "yes.jpg"]))
+    with pytest.raises(ReadError, match=r"is there(?s:.*)they were looked for below .*; paths_in=DIR") as failed:
+        run(tmp_path / "some.csv", tmp_path / "out", bad_rows=str(bad))
+    assert [path for path, _ in failed.value.broken] == [*rows, "yes.jpg"]
+    with open(bad / "bad_rows.csv", encoding="utf-8") as stream:
+        assert [row["path"] for row in csv.DictReader(stream)] == [*rows, "yes.jpg"]
 
 
 def test_a_dry_run_says_so_and_writes_nothing(texts: Path, tmp_path: Path) -> None:

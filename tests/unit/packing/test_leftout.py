@@ -50,6 +50,46 @@ def state(tmp_path: Path) -> State:
     return made
 
 
+def gone(row: int, path: str = "") -> tuple[str, str]:
+    return path or f"no/{9 - row}", f"there is no such file (row {row} of the list)"
+
+
+def test_what_is_left_out_stands_in_the_order_of_the_input() -> None:
+    assert leftout.in_order([gone(10), gone(2), gone(9)]) == [gone(2), gone(9), gone(10)]
+    assert leftout.in_order([("b/x", "empty"), ("a/y", "no image")]) == [("a/y", "no image"), ("b/x", "empty")]
+    error = leftout.refused("images", [gone(3)], earlier=[gone(1)])
+    assert error.broken == [gone(1), gone(3)] and str(error).index("row 1 of") < str(error).index("row 3 of")
+
+
+@pytest.mark.parametrize(
+    ("bad", "base", "whole", "told"),
+    [
+        ([gone(row) for row in range(9)], "/me", 10, True),
+        ([gone(row) for row in range(8)], "/me", 10, False),
+        # others are broken, too
+        ([*(gone(row) for row in range(5)), *[("a", "empty (row 9 of the list)")] * 5], "/me", 10, False),
+        ([gone(row) for row in range(10)], None, 10, False),
+        ([gone(row, f"/abs/{row}") for row in range(10)], "/me", 10, False),
+        # a directory: a file has gone since
+        ([("a", "there is no such file")], "/me", 1, False),
+        # packing ends when so many are broken
+        ([gone(row) for row in range(1000)], "/me", 1_000_000, True),
+    ],
+)
+def test_where_files_were_looked_for_is_told_if_nearly_none_is_there(
+    bad: list[tuple[str, str]], base: str | None, whole: int, told: bool
+) -> None:
+    words = leftout.looked_for(bad, base, whole)
+    assert words == (
+        "they were looked for below /me; paths_in=DIR (--paths-in DIR) names the directory that their paths begin in"
+        if told
+        else ""
+    )
+    assert (words in str(leftout.refused("images", bad, base=base, whole=whole))) and (
+        not told or str(leftout.none_left("images", bad[:3], [], base)).endswith(words)
+    )
+
+
 def test_the_last_part_that_lists_a_file_says_whether_it_is_left_out(state: State) -> None:
     assert leftout.marked(state, BROKEN, [1]) == {b"a": "too short", b"b": "empty"}
     assert leftout.marked(state, BROKEN, [1, 2]) == {b"a": "too short", b"d": "cut off"}
@@ -156,7 +196,7 @@ def test_an_input_of_which_nothing_is_left(bad: int, unfetched: int, words: str)
 
 
 def test_an_error_names_twenty_files_and_counts_the_others() -> None:
-    some = [(f"{i}.jpg", "cut") for i in range(23)]
+    some = [(f"{i:02}.jpg", "cut") for i in range(23)]
     for error in (leftout.none_left("images", some, []), leftout.refused("images", some)):
         assert "19.jpg" in str(error) and "20.jpg" not in str(error) and str(error).endswith("and 3 more")
 
