@@ -168,7 +168,7 @@ def _tried(trial: Trial, decides: bool) -> list[str]:
         "tried", f"{counted(trial.rows_in, 'row')} in, {counted(trial.rows_out, 'row')} out, {trial.seconds:.1f} s; thrown away"
     )
     if trial.written is not None:
-        types = [f"{field.name} {field.type}" for field in trial.written.schema]
+        types = [f"{_named(field.name)} {field.type}" for field in trial.written.schema]
         more = f" and {len(types) - SHOWN:,} more" if len(types) > SHOWN else ""
         lines += line_of("decides", ", ".join(types[:SHOWN]) + more) if decides else []
         names = trial.written.column_names
@@ -198,7 +198,14 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
+def _named(column: str) -> str:
+    """Return a column's name in one line, whatever is in it."""
+    return column if column.isprintable() else ascii(column)
+
+
 def _table(columns: tuple[PlannedColumn, ...]) -> list[str]:
     rows = [("column", "type", "the script gets", "nulls", "a null becomes")]
-    rows += [(one.name, one.type, one.feature, "?" if one.nulls is None else f"{one.nulls:,}", one.null) for one in columns]
+    rows += [
+        (_named(one.name), one.type, one.feature, "?" if one.nulls is None else f"{one.nulls:,}", one.null) for one in columns
+    ]
     return side_by_side(rows)

@@ -49,6 +49,12 @@ def test_columns_are_a_table_with_what_becomes_of_their_nulls() -> None:
     assert one == ["a", "int64", "int64,", "one", "value", "1,200", "NaN"] and other[-4:] == ["?", "there", "is", "none"]
 
 
+def test_the_name_of_a_column_forges_no_line() -> None:
+    named = dataclasses.replace(COLUMN, name="a\nproblem: x\x1b[2J")
+    text = str(dataclasses.replace(PLAN, columns=(named,)))
+    assert "a\\nproblem: x\\x1b[2J" in text and "\nproblem" not in text
+
+
 @pytest.mark.parametrize("count, more", [(40, ""), (41, "and 1 more columns"), (2040, "and 2,000 more columns")])
 def test_of_many_columns_the_first_are_shown(count: int, more: str) -> None:
     text = str(dataclasses.replace(PLAN, columns=tuple(dataclasses.replace(COLUMN, name=f"c{i}") for i in range(count))))
