@@ -151,6 +151,12 @@ TABLE: tuple[ColumnType, ...] = (
         "timestamp", pa.timestamp("us"), Family.MOMENT, INT64, "int64", words=("datetime64",), sized=("timestamp",), of_unit=pa.timestamp,
         alink=("TIMESTAMP", "SQL_TIMESTAMP"), maxcompute="timestamp", flink="TIMESTAMP", python=datetime.datetime,
     ),
+    # a moment, whatever the zone in which it is shown: SQL's `timestamp with time zone`, Flink's `TIMESTAMP_LTZ`
+    ColumnType(
+        "timestamp_ltz", pa.timestamp("us", "UTC"), Family.MOMENT, INT64, "int64", words=("timestamptz",),
+        sized=("timestamp_ltz", "timestamptz"), of_unit=lambda unit: pa.timestamp(unit, "UTC"),
+        maxcompute="timestamp", flink="TIMESTAMP_LTZ",
+    ),
     ColumnType(
         "date", pa.date32(), Family.DATE, INT64, "int64", words=("date32",), also=(pa.date64(),),
         alink=("DATE", "SQL_DATE"), maxcompute="date", flink="DATE", python=datetime.date,
@@ -199,6 +205,8 @@ def type_of(data_type: pa.DataType) -> ColumnType | None:
     rows = _BY_ID.get(data_type.id, ())
     if len(rows) < 2:
         return rows[0] if rows else None
+    if pa.types.is_timestamp(data_type):
+        return next(row for row in rows if (row.arrow.tz is None) == (data_type.tz is None))
     # the row of exactly this type, or else the row that has it under `also`
     return next((row for row in rows if row.arrow == data_type), None) or next(
         (row for row in rows if any(one.id == data_type.id for one in row.also)), rows[0]

@@ -187,7 +187,7 @@ class Schema:
     def words(self) -> str:
         """Return the text that `parse` takes for this schema: "id int64, v array<float>".
 
-        There are words for scalars and lists; of the times, for dates and for timestamps without a zone.
+        There are words for scalars and lists; of the times, for dates and for timestamps without a zone or in UTC.
         """
         return ", ".join(f"{_quoted(field.name)} {field.words}" for field in self.fields)
 
@@ -203,6 +203,8 @@ class Schema:
 def _word(data_type: pa.DataType) -> str:
     """Return the word that `parse` takes for a type: Arrow's name of it, or else the name of its row."""
     words, row = str(data_type), type_of(data_type)
+    if pa.types.is_timestamp(data_type) and data_type.tz == "UTC":
+        return f"timestamp_ltz({UNITS[data_type.unit]})"
     return words if words in WORDS or row is None or not row.declared or row.of_unit is not None else row.name
 
 
@@ -490,10 +492,26 @@ class _Parser:
             hint = nearest(word, [*WORDS, *MANY, "array"]) or f"; known: {told}"
             raise self.error(f"no type is called {shortened(value)}{hint}", position)
         if self.peek() == "(":
-            return self.sized(word, WORDS[word], position)
-        if self.peek() == "[":
-            return self.in_units(word, WORDS[word], position)
-        return WORDS[word].arrow
+            data_type = self.sized(word, WORDS[word], position)
+        elif self.peek() == "[":
+            data_type = self.in_units(word, WORDS[word], position)
+        else:
+            data_type = WORDS[word].arrow
+        return self.zoned(word, data_type)
+
+    def zoned(self, word: str, data_type: pa.DataType) -> pa.DataType:
+        """Parse the words behind `timestamp` that say whether the times have a zone, if there are any.
+
+        They are SQL's `with time zone` and `without time zone`, and Flink's `with local time zone`.
+        """
+        if word != "timestamp" or self.peek().lower() not in ("with", "without"):
+            return data_type
+        has_zone = self.take("")[1].lower() == "with"
+        if has_zone and self.peek().lower() == "local":
+            self.at += 1
+        self.expect("time", "TIME ZONE")
+        self.expect("zone", "ZONE after TIME")
+        return pa.timestamp(data_type.unit, "UTC" if has_zone else None)
 
     def sized(self, word: str, row: ColumnType, position: int) -> pa.DataType:
         self.at += 1
@@ -512,12 +530,26 @@ class _Parser:
         """Parse the unit of a time: `timestamp[us]`, as Arrow prints it, or `datetime64[ns]`, as numpy does."""
         self.at += 1
         _, unit, where = self.take("a unit")
+        in_utc = row.of_unit is not None and self.peek() == ","
+        if in_utc:
+            self.utc()
         self.expect("]", "a closing bracket")
         if row.of_unit is None:
             raise self.error(f"{word} takes no unit", position)
         if unit not in UNITS:
             raise self.error(f"{word} takes [s], [ms], [us] or [ns]", where)
-        return row.of_unit(unit)
+        return pa.timestamp(unit, "UTC") if in_utc else row.of_unit(unit)
+
+    def utc(self) -> None:
+        """Parse the zone behind a unit, as Arrow prints it: `timestamp[us, tz=UTC]`; `timestamp[us, UTC]` is the same."""
+        self.at += 1
+        if self.peek() == "tz":
+            self.at += 1
+            self.expect("=", "tz=UTC")
+        position = self.position()
+        _, zone, _ = self.take("UTC")
+        if zone != "UTC":
+            raise self.error("the zone of a schema is UTC: the moments are the same in any other one", position)
 
     def peek(self) -> str:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else ""

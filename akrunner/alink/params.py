@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from akrunner.checks import KeyTwice, check_params, once_each, shown
-from akrunner.column_types import Family, type_of, wider
+from akrunner.column_types import WORDS, Family, type_of, wider
 from akrunner.errors import ConfigError
 from akrunner.foreign import in_words, ours
 from akrunner.schema import Schema
@@ -269,6 +269,9 @@ def type_text(data_type: pa.DataType) -> str:
     row = type_of(data_type)
     if row is not None and row.family in _WITHOUT_NAME and not row.alink:
         return _WITHOUT_NAME[row.family]
+    if row is not None and row.family is Family.MOMENT:
+        # Alink's timestamps are moments; no name of its tells a zone
+        row = WORDS["timestamp"]
     known = wider(row, lambda one: one.alink) if row is not None else None
     if known is not None:
         # Alink's SQL calls a text VARCHAR; Alink's files use the other name

@@ -10,6 +10,7 @@ from akrunner.schema import Schema, plain
 
 _WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds", "days": "days"}
 _DECLARED = {"days": "date", **{unit: f"timestamp({digits})" for unit, digits in UNITS.items()}}
+_ZONED = {"days": "date", **{unit: f"timestamp_ltz({digits})" for unit, digits in UNITS.items()}}
 
 
 def unit_of(data_type: pa.DataType) -> str | None:
@@ -48,8 +49,9 @@ def check_units(table: Schema, output: Schema | None) -> None:
         want = unit_of(field.value_type)
         if source is None or not field.unsized or have is None or want is None or have == want:
             continue
+        declared = _DECLARED if getattr(field.value_type, "tz", None) is None else _ZONED
         raise SchemaError(
             f"output_schema (--output-schema): column {field.name!r} is a timestamp in {_WORDS[want]}, and the table's "
-            f"{field.name!r} is a {source.value_type}, in {_WORDS[have]}: say '{field.name} {_DECLARED[have]}' if the script "
-            f"hands on what it was given, '{field.name} {_DECLARED[want]}' if it makes {_WORDS[want]} of it"
+            f"{field.name!r} is a {source.value_type}, in {_WORDS[have]}: say '{field.name} {declared[have]}' if the script "
+            f"hands on what it was given, '{field.name} {declared[want]}' if it makes {_WORDS[want]} of it"
         )

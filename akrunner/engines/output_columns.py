@@ -120,7 +120,7 @@ def _read_as(field: Field, data_format: str) -> pa.DataType:
 def _has_words(data_type: pa.DataType) -> bool:
     """Whether the type is a time, or a list of times, that `Schema.words` can write."""
     own = data_type.value_type if is_list(data_type) else data_type
-    return bool(pa.types.is_date32(own) or (pa.types.is_timestamp(own) and own.tz is None))
+    return bool(pa.types.is_date32(own) or (pa.types.is_timestamp(own) and own.tz in (None, "UTC")))
 
 
 def _in_python(data_type: pa.DataType) -> str:

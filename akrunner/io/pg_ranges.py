@@ -205,7 +205,7 @@ def network() -> str:
 
 
 def see(cursor: Any, snapshot: str | None = None) -> None:
-    """Let a transaction that has not asked for anything yet see one fixed state of the database, and only read.
+    """Let a transaction that has not asked for anything yet see one fixed state of the database, in UTC, and only read.
 
     Args:
         snapshot: the snapshot of another transaction, whose state this one then sees.
@@ -213,6 +213,8 @@ def see(cursor: Any, snapshot: str | None = None) -> None:
     cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     if snapshot is not None:
         cursor.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+    # else what a query makes of times would depend on the server's settings and on this machine's PGTZ
+    cursor.execute("SET LOCAL timezone = 'UTC'")
 
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")

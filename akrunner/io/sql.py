@@ -282,6 +282,7 @@ class _Query:
         self._query = query
         self._failed: list[AkrunnerError] = []
         self._connection = duckdb.connect(config={"temp_directory": leftovers.temp_directory()})
+        in_utc(self._connection)
         self._rows: pa.RecordBatchReader | None = None
         reader = pa.RecordBatchReader.from_batches(table.schema, _kept(table.batches(), self._failed))
         try:
@@ -333,6 +334,11 @@ def _kept(batches: Iterator[pa.RecordBatch], failed: list[AkrunnerError]) -> Ite
     except AkrunnerError as e:
         failed.append(e)
         raise
+
+
+def in_utc(connection: Any) -> None:
+    """Let what a connection of DuckDB makes of times be the same on every machine, whatever time zone the machine is in."""
+    connection.execute("SET SESSION TimeZone = 'UTC'")
 
 
 def duckdb_reader(relation: Any) -> pa.RecordBatchReader:

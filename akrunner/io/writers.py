@@ -246,6 +246,8 @@ class JsonLines:
         self._array, self._begun = array, False
         # writers of one process share a database: each of its own would take 5 MB and threads, and a directory may have hundreds
         self._connection = duckdb.connect(_LINES_DATABASE)
+        # else times with a zone would be written in that of this machine
+        self._connection.execute("SET SESSION TimeZone = 'UTC'")
 
     def write(self, batch: pa.RecordBatch) -> None:
         self.write_table(pa.Table.from_batches([batch]))

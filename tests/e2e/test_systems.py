@@ -755,3 +755,42 @@ def test_ctrl_c_at_the_commit_of_a_server_is_told_truly() -> None:
         assert kept.sql("SELECT table_name FROM information_schema.tables") == [("t",)]
     finally:
         kept.close()
+
+
+@pytest.fixture(params=["postgres", "duckdb"])
+def far(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
+    """A system whose sessions are in New York, unless somebody says another zone."""
+    # DuckDB asks the machine, libpq sends PGTZ
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    monkeypatch.setenv("PGTZ", "America/New_York")
+    yield _Postgres(request.getfixturevalue("postgres")) if request.param == "postgres" else _DuckDB(tmp_path)
+    monkeypatch.undo()
+    time.tzset()
+
+
+NOON = datetime.datetime(2026, 7, 1, 12, tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize("words", ["timestamp", "timestamp with time zone", "string"])
+def test_a_moment_stays_the_same_moment(far: Kept, copy: Callable[..., Any], words: str) -> None:
+    """In a column that has a zone and in one that has none, there and back, wherever the server and this machine are."""
+    far.sql("CREATE TABLE t (id bigint, moment timestamptz, local timestamp)", "CREATE TABLE u (id bigint, moment timestamptz)")
+    url = far.database.format("t")
+    texts = words == "string"
+    column = pa.array(["2026-07-01 12:00:00+00" if texts else NOON] * 2, pa.string() if texts else pa.timestamp("us", "UTC"))
+    rows = pa.table([pa.array([1, 2]), column, column], ["id", "moment", "local"])
+    copy(rows, url, output_schema=f"id bigint, moment {words}, local {words}", overwrite=True)
+    assert far.sql("SELECT DISTINCT extract(epoch FROM moment)::bigint FROM t") == [(int(NOON.timestamp()),)]
+    assert [row[0] for row in far.sql("SELECT DISTINCT local::text FROM t")] == ["2026-07-01 12:00:00"]
+    # from the table to another one of the system
+    copy(url, far.database.format("u"), columns=["id", "moment"], output_schema="id bigint, moment timestamptz")
+    assert far.sql("SELECT DISTINCT extract(epoch FROM moment)::bigint FROM u") == [(int(NOON.timestamp()),)]
+    found = copy(url, columns=["moment"], output_schema="moment timestamp_ltz").table
+    assert found.schema.field("moment").type == pa.timestamp("us", "UTC") and found["moment"].to_pylist() == [NOON, NOON]
+
+
+def test_a_query_sees_utc(far: Kept, copy: Callable[..., Any]) -> None:
+    far.sql("CREATE TABLE t (moment timestamptz)", "INSERT INTO t VALUES ('2026-07-01 02:30:00+00')")
+    found = copy(far.database.partition("?")[0], select="SELECT moment::date::text AS day FROM t", output_schema="day string")
+    assert found.table.to_pylist() == [{"day": "2026-07-01"}]

@@ -160,3 +160,41 @@ def test_what_is_said_of_a_struct_works() -> None:
         for way in ways:
             made = duckdb.from_arrow(rows).query("rows", f"SELECT {way} FROM rows").to_arrow_table()
             assert [feature_kind(field.name, field.type) for field in made.schema]
+
+
+@pytest.mark.parametrize(
+    ("words", "unit", "zone"),
+    [
+        ("timestamp with time zone", "us", "UTC"),
+        ("TIMESTAMP(3) WITH TIME ZONE", "ms", "UTC"),
+        ("timestamp(9) with local time zone", "ns", "UTC"),
+        ("timestamp_ltz", "us", "UTC"),
+        ("timestamp_ltz(0)", "s", "UTC"),
+        ("timestamptz[ns]", "ns", "UTC"),
+        ("timestamp[ms, tz=UTC]", "ms", "UTC"),
+        ("timestamp[ms, UTC]", "ms", "UTC"),
+        ("timestamp(3) without time zone", "ms", None),
+    ],
+)
+def test_a_time_may_have_a_zone(words: str, unit: str, zone: str | None) -> None:
+    schema = Schema.parse(f"a {words} not null, b array<{words}>")
+    assert schema.arrow == pa.schema(
+        [pa.field("a", pa.timestamp(unit, zone), False), pa.field("b", pa.list_(pa.timestamp(unit, zone)))]
+    )
+    assert Schema.parse(schema.words) == schema
+    assert Schema.parse("a " + words).fields[0].unsized == (words in ("timestamp with time zone", "timestamp_ltz"))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("timestamp with time", "expected ZONE after TIME, found the end"),
+        ("timestamp with zone", "expected TIME ZONE, found 'zone'"),
+        ("timestamp[us, tz=Europe/Berlin]", "the zone of a schema is UTC"),
+        ("timestamp_ltz(4)", r"timestamp_ltz takes \(0\), \(3\), \(6\) or \(9\)"),
+        ("bigint with time zone", "expected a comma between columns, found 'with'"),
+    ],
+)
+def test_a_zone_that_is_none(words: str, told: str) -> None:
+    with pytest.raises(SchemaError, match=told):
+        Schema.parse(f"a {words}")

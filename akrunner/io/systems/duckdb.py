@@ -11,7 +11,7 @@ import pyarrow as pa
 from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.commits import last_step
-from akrunner.io.sql import check_query, duckdb_reader, heard
+from akrunner.io.sql import check_query, duckdb_reader, heard, in_utc
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted
 from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
 from akrunner.io.systems.kept_rows import KeptRows
@@ -115,6 +115,7 @@ def _connected(path: str, what: str, kind: type[AkrunnerError], writes: bool = F
         ) from None
     # a table that does not exist would be a variable of this code that has its name
     connection.execute("SET SESSION python_enable_replacements = false")
+    in_utc(connection)
     return connection
 
 

@@ -50,9 +50,9 @@ def test_ranges_are_read_in_the_state_that_is_held(server: Server) -> None:
     found = TABLE.rows(SCHEMA, [Range(0, 4, 3, 0, 3), Range(4, 8, 9, 2, 3)])
     assert [row["x"] for one in found for row in one.to_pylist()] == [1, 2, 3, 5]
     assert server.uris == ["postgresql:///?host=h&user=me&password=very%20secret%26"]
-    first, back, mode, state, endless, ways, whole, some, closed = server.said
+    first, back, mode, state, zone, endless, ways, whole, some, closed = server.said
     assert (first, back, closed) == ("SELECT extract(epoch FROM pg_postmaster_start_time())::text", "rollback", "closed")
-    assert "READ ONLY" in mode and state == "SET TRANSACTION SNAPSHOT '0003-1'" and "'enable_seqscan', 'off'" in ways
+    assert "READ ONLY" in mode and zone == "SET LOCAL timezone = 'UTC'" and state == "SET TRANSACTION SNAPSHOT '0003-1'" and "'enable_seqscan', 'off'" in ways
     # a task may take its time, whatever the server's administrator thinks of transactions that wait
     assert "'idle_in_transaction_session_timeout', 'transaction_timeout'" in endless and "'statement_timeout', '0'" in ways
     select = 'SELECT "x" AS "x", "d" AS "d" FROM "public"."t" WHERE '
