@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
+from akrunner.column_types import Family, family_of
 from akrunner.errors import SourceError
 from akrunner.io import exact, suspects, zones
 from akrunner.io.lines import Positions, line_ends
 from akrunner.io.parse import HERE, LARGE, UNREADABLE, batch_of, check_depth, located, too_deep
 from akrunner.io.text import Piece, Pieces
-from akrunner.schema import to_floats
+from akrunner.schema import is_list, to_floats
 
 #: deeper lists and objects are of no use, and their types are too long to print
 _LEVELS = 50
+#: Arrow's message for a value that is not of the kind that its column's type has: a number, a text, a list
+_CHANGED = re.compile(r"Column\(/(?P<path>.*?)\) changed from (?P<was>\w+) to (?P<kind>\w+)")
+#: families of types whose values stand as texts in JSON that Arrow's parser of JSON does not know
+_AS_TEXT = (Family.DATE, Family.TIME_OF_DAY, Family.SPAN)
+#: a span as DuckDB writes it, to microseconds
+_SPAN = r"^(?P<sign>-?)(?P<hours>\d+):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d)(?:\.(?P<rest>\d{1,6}))?$"
+#: Arrow's words for kinds of values -> ours
+_KINDS = {"number": "a number", "string": "a text", "boolean": "a boolean", "array": "a list", "object": "an object"}
 
 
 class JsonParser:
@@ -106,18 +117,20 @@ class JsonParser:
         unknown = (
             "ignore" if self.asked or (self._only and self.schema is not None) else "infer" if self.schema is None else "error"
         )
-        # Arrow reads 1e300 into a float as infinity
-        wide = None if self.schema is None else pa.schema([field.with_type(_widened(field.type)) for field in self.schema])
-        table = pa_json.read_json(
-            pa.BufferReader(piece.data),
-            pa_json.ReadOptions(block_size=len(piece.data) + 1, use_threads=len(piece.data) > LARGE),
-            pa_json.ParseOptions(explicit_schema=wide, unexpected_field_behavior=unknown),
-        )
+        read = None if self.schema is None else pa.schema([field.with_type(_read_as(field.type)) for field in self.schema])
+        try:
+            table = pa_json.read_json(
+                pa.BufferReader(piece.data),
+                pa_json.ReadOptions(block_size=len(piece.data) + 1, use_threads=len(piece.data) > LARGE),
+                pa_json.ParseOptions(explicit_schema=read, unexpected_field_behavior=unknown),
+            )
+        except pa.ArrowInvalid as e:
+            raise _named(e, self.schema) from None
         for field in self.schema or ():
-            if _widened(field.type) != field.type:
+            if _read_as(field.type) != field.type:
                 number = table.schema.get_field_index(field.name)
-                narrow = [to_floats(chunk, field.type) for chunk in table.column(number).chunks]
-                table = table.set_column(number, field, pa.chunked_array(narrow, field.type))
+                made = [_made(chunk, field) for chunk in table.column(number).chunks]
+                table = table.set_column(number, field, pa.chunked_array(made, field.type))
         return table
 
     def _check(self, piece: Piece) -> None:
@@ -171,13 +184,87 @@ class JsonParser:
         return HERE if self.apart else f"row {self._rows + row} of {self.name}"
 
 
-def _widened(data_type: pa.DataType) -> pa.DataType:
-    """Return the type with doubles in place of floats."""
-    if pa.types.is_float32(data_type):
+def _read_as(data_type: pa.DataType) -> pa.DataType:
+    """Return the type in which Arrow's parser is asked for values; `_made` makes the column's own of that.
+
+    Floats are read as doubles, as Arrow reads 1e300 into a float as infinity; decimals as wider ones, as a text with a point and
+    no digit but 0 behind it (5.0) may stand for a whole one; dates, times of day and spans as text, which Arrow does not parse.
+    """
+    if pa.types.is_floating(data_type):
         return pa.float64()
-    if pa.types.is_list(data_type) and pa.types.is_float32(data_type.value_type):
-        return pa.list_(pa.float64())
+    if pa.types.is_decimal(data_type):
+        return pa.decimal256(76, min(max(data_type.scale, 0) + 1, 76))
+    if family_of(data_type) in _AS_TEXT:
+        return pa.string()
+    if isinstance(data_type, pa.FixedShapeTensorType):
+        return data_type
+    if is_list(data_type):
+        return pa.list_(_read_as(data_type.value_type))
+    if pa.types.is_struct(data_type):
+        return pa.struct([pa.field(one.name, _read_as(one.type)) for one in data_type])
     return data_type
+
+
+def _made(column: pa.Array, field: pa.Field) -> pa.Array:
+    """Return a column that was read as `_read_as` says in the type of its field.
+
+    Raises:
+        pa.ArrowInvalid: a value does not fit; the message has the column's name and type.
+    """
+    try:
+        return _converted(column, field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        raise pa.ArrowInvalid(f"column {field.name!r}: JSON conversion error to {field.type}: {e}") from None
+
+
+def _converted(column: pa.Array, target: pa.DataType) -> pa.Array:
+    if column.type == target:
+        return column
+    if is_list(target) and pa.types.is_list(column.type):
+        values = _converted(column.values, target.value_type)
+        same = pa.ListArray.from_arrays(column.offsets, values, mask=column.is_null() if column.null_count else None)
+        return same if same.type == target else same.cast(target)
+    if pa.types.is_struct(target):
+        # `field` has the whole of a child, also where its parent is null
+        children = [_converted(column.field(i), one.type) for i, one in enumerate(target)]
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=column.is_null())
+    if pa.types.is_floating(target):
+        return to_floats(column, target)
+    family = family_of(target)
+    if family is Family.TIME_OF_DAY:
+        # Arrow has no cast from text to these
+        days = pc.binary_join_element_wise("1970-01-01", column, " ")
+        return days.cast(pa.timestamp("ns")).cast(target)
+    return _spans(column).cast(target) if family is Family.SPAN else column.cast(target)
+
+
+def _spans(column: pa.Array) -> pa.Array:
+    """Return texts like "-72:00:00.5", hours, minutes and seconds, as durations.
+
+    Raises:
+        pa.ArrowInvalid: one is another text.
+    """
+    parts = pc.extract_regex(column, _SPAN)
+    odd = pc.and_(parts.is_null(), column.is_valid())
+    if pc.any(odd).as_py():
+        raise pa.ArrowInvalid(f"{column.filter(odd)[0].as_py()!r} is no span like '72:00:00.5'")
+    hours, minutes, seconds = (pc.struct_field(parts, name).cast(pa.int64()) for name in ("hours", "minutes", "seconds"))
+    rest = pc.utf8_rpad(pc.struct_field(parts, "rest"), 6, "0").cast(pa.int64())
+    whole = pc.add_checked(
+        pc.multiply_checked(pc.add(pc.multiply(pc.add(pc.multiply_checked(hours, 60), minutes), 60), seconds), 10**6), rest
+    )
+    negative = pc.equal(pc.struct_field(parts, "sign"), "-")
+    return pc.if_else(negative, pc.negate(whole), whole).cast(pa.duration("us"))
+
+
+def _named(error: pa.ArrowInvalid, schema: pa.Schema | None) -> pa.ArrowInvalid:
+    """Return an error of Arrow's parser, with the column's name and declared type in front if a value is of another kind."""
+    found = _CHANGED.search(str(error))
+    path = found["path"].split("/") if found is not None else [""]
+    if found is None or schema is None or path[0] not in schema.names:
+        return error
+    told = f"column {path[0]!r} is {schema.field(path[0]).type}, and a value here is {_KINDS.get(found['kind'], found['kind'])}"
+    return pa.ArrowInvalid(f"{told} (changed from {found['was']} to {found['kind']})")
 
 
 class Unseen:

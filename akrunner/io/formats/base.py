@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from akrunner.column_types import Family, family_of
 from akrunner.errors import SinkError, SourceError
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.compression import Codec, Unpacked
@@ -287,4 +288,5 @@ def closing(batches: Iterator[pa.RecordBatch], close: Callable[[], Any]) -> Iter
 
 
 def is_blob(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
+    """Whether the values of a type are bytes, however they are kept."""
+    return family_of(data_type) is Family.OCTETS

@@ -120,7 +120,7 @@ def test_a_column_that_a_format_cannot_hold_is_named_with_its_title() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "blob"), [(pa.binary(), True), (pa.large_binary(), True), (pa.string(), False), (pa.binary(2), False)]
+    ("kind", "blob"), [(pa.binary(), True), (pa.large_binary(), True), (pa.string(), False), (pa.binary(2), True)]
 )
 def test_types_of_bytes(kind: pa.DataType, blob: bool) -> None:
     assert is_blob(kind) == blob
