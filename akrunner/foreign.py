@@ -259,6 +259,8 @@ def _text(error: BaseException) -> str:
 def _plain(error: BaseException) -> str:
     lines = [line.strip() for line in _text(error).splitlines() if line.strip()]
     first = lines[0] if lines else ""
+    # of a key that exists, PostgreSQL tells in a line of its own which row has it
+    first += "".join(f"; {line}" for line in lines[1:] if line.startswith("DETAIL:"))
     if isinstance(error, OSError) and isinstance(error.strerror, str) and error.strerror:
         first = error.strerror
     elif isinstance(error, FileNotFoundError) and " " not in first:

@@ -53,6 +53,9 @@ _AUTHORIZATION = re.compile(
 _ENCODED = 3
 _NAMES = frozenset("awsaccesskeyid accountkey account_key passphrase pwd sig signature".split())
 _ENDINGS = ("password", "passwd", "_pass", "token", "api_key", "apikey", "api-key", "access-key", "secret-key")
+#: a URL of Kafka, in which key= is the name of a column, and how far before that name it may begin
+_TOPIC = re.compile(r"\bkafka://[^\s\"'<>]*[?&]\Z", re.IGNORECASE)
+_BEFORE = 500
 #: names that mean a secret only in a URL; elsewhere they mean other things
 _NAMES_IN_URLS = frozenset("key code pass jwt hmac".split())
 _ENDINGS_IN_URLS = (
@@ -264,6 +267,8 @@ def _of_names(text: str) -> Iterator[_Span]:
     done = 0
     for found in _NAMED.finditer(text):
         if found.start() < done or not _is_secret(found[1], text[found.start() - 1 : found.start()] in ("?", "&")):
+            continue
+        if found[1].lower() == "key" and _TOPIC.search(text, max(0, found.start() - _BEFORE), found.start()):
             continue
         value = _VALUE.match(text, found.end())
         if value is not None:

@@ -29,6 +29,10 @@ HERE = "this row"
 UNREADABLE = (pa.ArrowException, KeyError, UnicodeDecodeError)
 
 
+#: the most characters of Arrow's messages
+_LONGEST = 500
+
+
 class Parser(Protocol):
     """Parses the pieces of one text.
 
@@ -161,7 +165,9 @@ def _unknown_key(data: bytes, schema: pa.Schema) -> str:
 def in_words(error: BaseException, names: Sequence[str] | None) -> str:
     """Return Arrow's message with the column's name in place of its number, and without the row's number, which counts from the
     start of the piece."""
-    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    # the value that the message shows may have several lines
+    text = "\\n".join(str(error).strip().splitlines()) or type(error).__name__
+    text = text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
     found = _COLUMN.search(text)
     if found is not None:
         number = int(found[1])

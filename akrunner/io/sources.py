@@ -22,6 +22,7 @@ from akrunner.io.decimals import converted
 from akrunner.io.formats.base import Reading
 from akrunner.io.rows import from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
+from akrunner.io.systems.base import check_reads
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.io.taken import filled, taken
 from akrunner.schema import Schema, plain
@@ -76,6 +77,8 @@ def open_source(
             raise SourceError("input_csv= (--input-csv) is for files; the source is a table")
         # if the URL names no table, the database system itself runs the query
         asked = select if not systems.names_table(url) else None
+        if asked is not None:
+            check_reads(asked, redacted(url))
         source = systems.system_of(url).open(
             systems.with_decimals(url, decimals), asked, columns if select is None and input_schema is None else None
         )

@@ -54,6 +54,8 @@ def test_what_holds_no_secret_stays_as_it_is(text: str) -> None:
         ("AccountKey=secret==;EndpointSuffix=x", "AccountKey=***;EndpointSuffix=x"),
         ("SharedAccessKey=secret;x=1", "SharedAccessKey=***;x=1"),
         ("client_secret_value=secret x", "client_secret_value=*** x"),
+        ("kafka://u:secret@b/t?value=json&key=id&token=secret", "kafka://u:***@b/t?value=json&key=id&token=***"),
+        ("kafka://b/t and http://h?key=secret", "kafka://b/t and http://h?key=***"),
         ("h?key=secret&code=secret", "h?key=***&code=***"),
         ("h?x-goog-date=secret", "h?x-goog-date=***"),
         ('{"api_key": "secret", "n": 1}', '{"api_key": "***", "n": 1}'),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from operator import methodcaller
@@ -55,6 +56,9 @@ _META: dict[str, pa.DataType] = {
 _VALUE = pa.schema([("value", pa.binary())])
 #: a script may work for an hour on the rows that it has; a host that is dead is noticed earlier, by its heartbeats
 _LONGEST_POLL_MS = 3_600_000
+#: librdkafka's own milliseconds until a group takes a silent consumer for dead, and seconds after which it is told that one is
+#: waited for
+_SESSION_MS, _TOLD_SECONDS = 45_000, 10.0
 #: the most bytes that librdkafka fetches ahead
 _AHEAD_KIB = 32 << 10
 
@@ -209,6 +213,8 @@ class Messages(Client):
         #: partition -> the offset of the next message, where it is not stored; whether such a partition was lost
         self._open: dict[int, int] = {}
         self._lost = False
+        #: when it asked to be given partitions, and whether it was told that this takes long
+        self._asked, self._told = 0.0, False
 
     def check(self) -> None:
         """Check that the topic can be read. Raises: SourceError: it cannot."""
@@ -256,6 +262,7 @@ class Messages(Client):
             # it leaves the group at once, so that the next one need not wait for its partitions
             before.close()
         self._ready = False
+        self._asked, self._told = time.monotonic(), False
         self._consumer = self._made()
         self._check_place()
         self._consumer.subscribe([self.address.path], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone)
@@ -367,6 +374,7 @@ class Messages(Client):
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
         self._check_there()
+        self._tell_waiting()
         # asked for here, as confluent_kafka holds Python's lock meanwhile: beside `consume` in another thread it never returns
         self._member = self._consumer.consumer_group_metadata()
         found = self._waiting
@@ -391,6 +399,20 @@ class Messages(Client):
         batch = self._rows(found) if found else None
         self._waiting = []
         return batch
+
+    def _tell_waiting(self) -> None:
+        """Tell once that the group has given this consumer no partitions for long, and why."""
+        if self._ready or self._told or time.monotonic() - self._asked < _TOLD_SECONDS:
+            return
+        self._told = True
+        session = int(self.settings.get("session.timeout.ms", _SESSION_MS)) / 1000
+        warnings.warn(
+            f"source: {self.name}: group {self._group!r} has given this job no partitions yet; it waits. A consumer that was killed keeps "
+            f"its partitions for {session:g} s (session.timeout.ms), several may do so one after the other; one that lives, and does not "
+            f"answer, for {_LONGEST_POLL_MS / 60_000:g} min at most",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
     def _check_there(self) -> None:
         """Raise Away if the brokers are away, and what librdkafka itself takes for the end."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import re
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,12 @@ from akrunner.wire.near import nearest
 
 #: how many rows, or bytes, of a job's output are sent to a database at once
 _SENT_ROWS, _SENT_BYTES = 1 << 16, 16 << 20
+#: the first word of a query, behind comments and parentheses, and the words with which statements begin that do not read
+_FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/)*+(\w+)")
+_CHANGES = frozenset(
+    "insert update delete merge replace upsert truncate drop create alter rename grant revoke copy begin start commit rollback set reset "
+    "vacuum analyze attach detach install load do lock".split()
+)
 
 
 class System(Protocol):
@@ -143,6 +150,21 @@ def dotted(table: str) -> str:
     """
     schema, dot, name = table.partition(".")
     return f"{quoted(schema)}.{quoted(name)}" if dot and name else quoted(table)
+
+
+def check_reads(query: str, shown: str) -> None:
+    """Check that a query for a database reads. (The database would tell of a syntax error, as the query stands within another.)
+
+    Args:
+        shown: the database in errors.
+    Raises:
+        SourceError: it begins as a statement that changes something.
+    """
+    first = _FIRST_WORD.match(query)
+    if first is not None and first[1].lower() in _CHANGES:
+        raise SourceError(
+            f"select= (--select): {shown} runs only a query that reads, which begins with SELECT or WITH, and no {first[1].upper()}"
+        )
 
 
 def check_columns(table: pa.Schema, rows: pa.Schema, shown: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from akrunner.codec import read_examples
 from akrunner.errors import SourceError
 from akrunner.io import formats
-from akrunner.io.bad_rows import BadRows
+from akrunner.io.bad_rows import BadRows, Limit
 from akrunner.io.csv_options import COMMA, CsvOptions
 from akrunner.io.follow import open_text
 from akrunner.io.sources import open_source
@@ -232,3 +232,13 @@ def test_comments_and_bad_rows_are_refused_together_if_cells_are_quoted(tmp_path
     written = CsvOptions.of("delimiter=comma,comment=hash,quote=none", "input_csv")
     rows, told, _ = read(path, "id bigint, s string", input_csv=written)
     assert rows == [(1, "a"), (2, "c")] and [one.split(":")[0] for one in told] == ["line 4"]
+
+
+def test_a_reason_has_the_whole_of_a_value_with_lines(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('id,x\n"2\nx",3\n1,2\n')
+    bad = BadRows(None, Limit(1))
+    found = open_source(
+        str(tmp_path / "t.csv"), read_examples=read_examples, input_schema=Schema.parse("id bigint, x bigint"), bad=bad
+    )
+    assert [batch.to_pylist() for batch in found.batches()] == [[{"id": 1, "x": 2}]]
+    assert r"line 2: column 'id': CSV conversion error to int64: invalid value '2\nx': " in bad.news()[0]

@@ -274,3 +274,19 @@ def test_a_partition_that_is_gone_and_brokers_that_are_away(made: list[Any], mon
             messages.connect()
     with pytest.raises(SourceError, match="messages were deleted before they were read"):
         messages._check_error(Error(messages.kafka.KafkaError._AUTO_OFFSET_RESET))
+
+
+def test_a_group_that_gives_no_partitions_is_told_once(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    table = kafka.SYSTEM.open("kafka://a/t?group=g", SCHEMA, 0.01, lambda path, columns: pytest.fail("no file is read"))
+    assert table.arriving is not None
+    messages = table.arriving._source
+    messages.connect()
+    monkeypatch.setattr(kafka, "_TOLD_SECONDS", 0.0)
+    with pytest.warns(RuntimeWarning, match=r"group 'g' has given this job no partitions yet; it waits. .*for 45 s \(session"):
+        assert messages.take(0.0) is None
+    # warnings are errors in these tests
+    assert messages.take(0.0) is None
+    made[-1].calls["on_assign"](made[-1], [Partition("t", 0, -1)])
+    messages.connect()
+    made[-1].calls["on_assign"](made[-1], [Partition("t", 0, -1)])
+    assert messages.take(0.0) is None

@@ -9,7 +9,7 @@ import pytest
 
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.io.systems import base
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted, slices
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, check_reads, dotted, quoted, slices
 from akrunner.spec import TaskSpec
 
 X = pa.schema([("x", pa.int64())])
@@ -175,3 +175,28 @@ def test_a_commit_with_tables_sends_the_rows_first_and_commits_after_them() -> N
         out.commit_with(None, fails)
     out.abort()
     assert other.told == ["close"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "delete from t",
+        "  /* all */ -- of them\n UPDATE t SET x = 1",
+        "(Insert into t values (1))",
+        "TRUNCATE t",
+        "DROP TABLE t",
+    ],
+)
+def test_a_query_that_changes_something_is_told(query: str) -> None:
+    with pytest.raises(
+        SourceError,
+        match=r"select= \(--select\): d://h runs only a query that reads, which begins with SELECT or WITH, and no [A-Z]+$",
+    ):
+        check_reads(query, "d://h")
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT 1", "with d as (select 1) select * from d", "(SELECT 1)", "VALUES (1)", "TABLE t", "", "deleted"]
+)
+def test_a_query_that_reads(query: str) -> None:
+    check_reads(query, "d://h")
