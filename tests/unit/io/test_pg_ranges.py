@@ -52,7 +52,12 @@ def test_ranges_are_read_in_the_state_that_is_held(server: Server) -> None:
     assert server.uris == ["postgresql:///?host=h&user=me&password=very%20secret%26"]
     first, back, mode, state, zone, endless, ways, whole, some, closed = server.said
     assert (first, back, closed) == ("SELECT extract(epoch FROM pg_postmaster_start_time())::text", "rollback", "closed")
-    assert "READ ONLY" in mode and zone == "SET LOCAL timezone = 'UTC'" and state == "SET TRANSACTION SNAPSHOT '0003-1'" and "'enable_seqscan', 'off'" in ways
+    assert (
+        "READ ONLY" in mode
+        and zone == "SET LOCAL timezone = 'UTC'"
+        and state == "SET TRANSACTION SNAPSHOT '0003-1'"
+        and "'enable_seqscan', 'off'" in ways
+    )
     # a task may take its time, whatever the server's administrator thinks of transactions that wait
     assert "'idle_in_transaction_session_timeout', 'transaction_timeout'" in endless and "'statement_timeout', '0'" in ways
     select = 'SELECT "x" AS "x", "d" AS "d" FROM "public"."t" WHERE '
