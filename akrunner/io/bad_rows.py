@@ -47,11 +47,13 @@ class BadRow:
         line: the number of its first line in the file, from 1.
         reason: why it cannot be read.
         text: its bytes.
+        place: where it is, if it is no row of a file: "the message at offset 5 of ...".
     """
 
     line: int
     reason: str
     text: bytes
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,8 @@ class BadRows:
             if len(self._first) < SHOWN_ROWS:
                 line = row.text.decode("utf-8", "replace")
                 cut = "..." if len(line) > _SHORT else ""
-                self._first.append(f"source: {redacted(file)} line {row.line}: {row.reason}: {line[:_SHORT]!r}{cut}")
+                place = row.place or f"{redacted(file)} line {row.line}"
+                self._first.append(f"source: {place}: {row.reason}: {line[:_SHORT]!r}{cut}")
             self.count += 1
             if self.directory is not None:
                 one = {"file": redacted(file), "line": row.line, "reason": row.reason, "text": text}

@@ -4,15 +4,18 @@ of a PyFlink program."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
+
+import pyarrow as pa
 
 from akrunner.checks import check_count, check_flag, check_seconds
 from akrunner.engines.base import Engine
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import streams
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.streams.counted import counted
 from akrunner.io.table import TableSource
 from akrunner.prepare.reading import Reading
@@ -58,15 +61,19 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
             "own connector"
         )
     reading = _reading(given)
-    if reading.bad is not None:
-        raise SourceError(
-            f"bad_rows= (--bad-rows) is for lines of files and stdin, and {shown_url} is a stream of messages: leave it out"
+    bad = reading.bad
+    if bad is not None and bad.directory is not None:
+        raise ConfigError(
+            f"bad_rows= (--bad-rows): {shown_url} is a stream, whose position moves on behind bad rows before the job has succeeded and "
+            "could write them: give skip"
         )
 
     def file(path: str, columns: Schema | None) -> TableSource:
         return replace(reading, schema=columns).open(path)
 
     system = streams.system_of(url)
+    if bad is not None and system.has_files:
+        raise SourceError(f"bad_rows= (--bad-rows): {shown_url} are files that are read as a whole: leave it out")
     if form is not None and not system.has_files:
         raise SourceError(f"input_format= (--input-format) is for files; {shown_url} says with ?value= what its values are")
     if reading.csv is not None and not system.has_files:
@@ -74,6 +81,8 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
     with ours(SourceError, f"source: cannot read {shown_url}"):
         check_seconds("flush_seconds", given["flush_seconds"])
         opened = system.open(url, reading.schema, given["flush_seconds"], file)
+    if bad is not None:
+        opened = _leaving_out(opened, bad)
     return {"source": opened, "input_format": None, "input_schema": None, "input_csv": None}
 
 
@@ -81,6 +90,18 @@ def _reading(given: Mapping[str, Any]) -> Reading:
     """Check the arguments that say how rows are written. Raises: ConfigError: a value is wrong."""
     names = ("input_schema", "input_format", "input_csv", "bad_rows", "max_bad_rows")
     return Reading.written(**{name: given[name] for name in names})
+
+
+def _leaving_out(table: TableSource, bad: BadRows) -> TableSource:
+    """Return a stream of messages whose bad ones are left out and counted."""
+    assert table.arriving is not None
+    table.arriving.source.bad = bad
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from table.open()
+        bad.end()
+
+    return replace(table, bad=bad, open=batches)
 
 
 def _going_on(given: Mapping[str, Any], lines: dict[str, Any]) -> dict[str, Any]:

@@ -213,3 +213,29 @@ def avro(number: int, schema: Any, **row: Any) -> bytes:
     stream = io.BytesIO()
     fastavro.schemaless_writer(stream, schema, row)
     return struct.pack(">bI", 0, number) + stream.getvalue()
+
+
+@pytest.mark.parametrize("system", ["kafka", "redis"])
+def test_what_cannot_be_read_is_left_out_and_the_position_moves_on(
+    system: str, kafka: Kafka, redis_server: RedisServer, script: Script, leaves_nothing: Path
+) -> None:
+    put = [*values(0, 50), b"no JSON", b'{"id": "x", "x": 1}', *values(50, 100), b"[]"]
+    if system == "kafka":
+        kafka.put("odd", *put)
+        url = f"kafka://{kafka.hosts}/odd?group=g&idle=1"
+    else:
+        for value in put:
+            redis_server.client.xadd("odd", {"value": value})
+        url = f"{redis_server.url}/odd?group=g&idle=1&value=json"
+    with pytest.raises(akrunner.ReadError, match="cannot be read"):
+        with akrunner.stream(script(DOUBLE), url.replace("group=g", "group=h"), **SCHEMAS) as job:
+            ids(job)
+    with akrunner.stream(script(DOUBLE), url, bad_rows="skip", max_bad_rows=3, **SCHEMAS) as job:
+        assert ids(job) == list(range(100))
+    assert job.stats is not None and job.stats.bad_rows == 3
+    assert any("column 'id' is int64, and a value here is a text" in one for one in job.stats.warnings)
+    # nothing of it comes again
+    if system == "kafka":
+        assert sum(kafka.stored("odd", "g")) == len(put)
+    else:
+        assert redis_server.client.xpending("odd", "g")["pending"] == 0

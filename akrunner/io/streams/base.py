@@ -15,6 +15,7 @@ import pyarrow as pa
 from akrunner.checks import shown
 from akrunner.errors import AkrunnerError, ConfigError, SourceError
 from akrunner.foreign import ours, redacted
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.systems.base import Url
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
@@ -44,10 +45,12 @@ class StreamSource(Protocol):
         name: the stream's name in errors and warnings, without secrets.
         ready: whether rows that are there would have come by now. (A group of consumers is formed within some seconds.)
         ended: whether no more rows will come, for ever.
+        bad: takes the bad rows, which are left out; None: a bad row is an error.
     """
 
     schema: pa.Schema
     name: str
+    bad: BadRows | None
 
     @property
     def ready(self) -> bool: ...

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.streams.arriving import Arriving
 from akrunner.io.streams.base import TAKEN_ROWS, WAIT_SECONDS, checksum, gone, same_place
 from akrunner.io.table import TableSource
@@ -47,6 +48,8 @@ class _Counted:
     """The rows of a table as a `StreamSource`."""
 
     ready = True
+    #: files give their own to `BadRows`
+    bad: BadRows | None = None
 
     def __init__(self, first: TableSource, name: str, again: Callable[[], TableSource]) -> None:
         self.schema = first.schema

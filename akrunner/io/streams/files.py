@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from akrunner.errors import AkrunnerError, SinkError, SourceError
 from akrunner.foreign import ours
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.partitioner import behind, rechunk
 from akrunner.io.streams.arriving import table_of
 from akrunner.io.streams.base import (
@@ -101,6 +102,8 @@ class _Arrived:
     """The rows of the files of a directory as a `StreamSource`."""
 
     ready = True
+    #: files give their own to `BadRows`
+    bad: BadRows | None = None
     ended = False
 
     def __init__(

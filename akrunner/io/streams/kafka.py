@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from akrunner.errors import ReadError, SinkError, SourceError
 from akrunner.foreign import redacted
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import asked
 from akrunner.io.streams.arriving import table_of
 from akrunner.io.streams.avro_values import AvroColumns
@@ -40,7 +41,7 @@ from akrunner.io.streams.base import (
 from akrunner.io.streams.kafka_client import VARIABLE, Client, brokers, kafka_address
 from akrunner.io.streams.kafka_output import Output, Transactions, check_columns
 from akrunner.io.streams.registry import check_options
-from akrunner.io.streams.values import Where, columns_of_json
+from akrunner.io.streams.values import Where, columns_of_json, without_bad
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
 
@@ -58,7 +59,7 @@ _VALUE = pa.schema([("value", pa.binary())])
 _LONGEST_POLL_MS = 3_600_000
 #: librdkafka's own milliseconds until a group takes a silent consumer for dead, and seconds after which it is told that one is
 #: waited for
-_SESSION_MS, _TOLD_SECONDS = 45_000, 10.0
+_SESSION_MS, _TOLD_SECONDS = 45_000, 60.0
 #: the most bytes that librdkafka fetches ahead
 _AHEAD_KIB = 32 << 10
 
@@ -175,6 +176,7 @@ class Messages(Client):
     """The messages of a topic as a `StreamSource`."""
 
     ended = False
+    bad: BadRows | None = None
 
     def __init__(
         self, address: Address, columns: pa.Schema, meta: Mapping[str, pa.DataType], read: ReadValues, flush_seconds: float
@@ -442,15 +444,28 @@ class Messages(Client):
         elif not error.retriable() and error.code() != kinds._PARTITION_EOF:
             raise SourceError(f"source: {self.name}: {self.hidden(error.str())}")
 
-    def _rows(self, found: list[Any]) -> pa.RecordBatch:
+    def _where(self, message: Any) -> str:
+        return f"the message at offset {message.offset()} of partition {message.partition()} of {self.name}"
+
+    def _rows(self, found: list[Any]) -> pa.RecordBatch | None:
+        """Return the rows of messages, and note what comes behind them; None if none of them can be read."""
+        batch = without_bad(found, self._columns, self.bad, lambda one: (self._where(one), one.value() or b""))
+        with self._lock:
+            # the last message of each partition wins
+            last = {one.partition(): one.offset() for one in found}
+            self._next |= {one: (self._has[one], offset + 1) for one, offset in last.items() if one in self._has}
+            self._open |= {one: offset + 1 for one, offset in last.items()}
+            self._at |= {one: offset + 1 for one, offset in last.items() if one in self._has}
+            newest = {one.partition(): one for one in found}
+            self._times |= {one: message.timestamp()[1] for one, message in newest.items() if one in self._has}
+        return batch
+
+    def _columns(self, found: Sequence[Any]) -> pa.RecordBatch:
         partitions = list(map(methodcaller("partition"), found))
         offsets = list(map(methodcaller("offset"), found))
         values = list(map(methodcaller("value"), found))
 
-        def where(row: int) -> str:
-            return f"the message at offset {offsets[row]} of partition {partitions[row]} of {self.name}"
-
-        read = self._read(values, where)
+        read = self._read(values, lambda row: self._where(found[row]))
         columns: dict[str, pa.Array] = dict(zip(read.schema.names, read.columns))
         draw: dict[str, Callable[[], pa.Array]] = {
             "key": lambda: pa.array(list(map(methodcaller("key"), found)), pa.binary()),
@@ -462,16 +477,7 @@ class Messages(Client):
         }
         columns |= {name: draw[name]() for name in self._meta}
         made = [asked(columns[field.name], field, 0) if field.name in columns else None for field in self.schema]
-        batch = pa.RecordBatch.from_arrays(made, schema=self.schema)
-        with self._lock:
-            # the last message of each partition wins
-            last = dict(zip(partitions, offsets))
-            self._next |= {one: (self._has[one], offset + 1) for one, offset in last.items() if one in self._has}
-            self._open |= {one: offset + 1 for one, offset in last.items()}
-            self._at |= {one: offset + 1 for one, offset in last.items() if one in self._has}
-            newest = dict(zip(partitions, found))
-            self._times |= {one: message.timestamp()[1] for one, message in newest.items() if one in self._has}
-        return batch
+        return pa.RecordBatch.from_arrays(made, schema=self.schema)
 
     def position(self) -> Any:
         with self._lock:

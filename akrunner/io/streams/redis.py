@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from akrunner.arrays import first_wrong
 from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
+from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import asked
 from akrunner.io.streams.arriving import table_of
 from akrunner.io.streams.base import (
@@ -36,7 +37,7 @@ from akrunner.io.streams.base import (
     same_place,
     with_meta,
 )
-from akrunner.io.streams.values import JsonValues, check_json, columns_of_json
+from akrunner.io.streams.values import JsonValues, check_json, columns_of_json, without_bad
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema, is_list
 
@@ -175,6 +176,7 @@ class _Entries(_Client):
 
     ready = True
     ended = False
+    bad: BadRows | None = None
 
     def __init__(self, address: Address, columns: pa.Schema, values: pa.Schema, meta: Mapping[str, pa.DataType]) -> None:
         super().__init__(address)
@@ -277,7 +279,10 @@ class _Entries(_Client):
         self._last = entries[-1][0]
         self._taken += [number for number, _ in entries]
         # an entry that was deleted since it was given out has no fields
-        return self._rows([(number, fields) for number, fields in entries if fields is not None])
+        there = [(number, fields) for number, fields in entries if fields is not None]
+        if not there:
+            return None
+        return without_bad(there, self._rows, self.bad, lambda one: (self._where(one[0]), _text_of(one[1])))
 
     def _read(self, seconds: float) -> list[_Entry]:
         group = ("XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", TAKEN_ROWS)
@@ -291,13 +296,14 @@ class _Entries(_Client):
         except self._redis.exceptions.ResponseError as e:
             raise SourceError(f"source: {self.name}: {e}") from None
 
-    def _rows(self, entries: list[tuple[bytes, dict[bytes, bytes]]]) -> pa.RecordBatch | None:
-        if not entries:
-            return None
+    def _where(self, number: bytes) -> str:
+        return f"entry {number.decode()} of {self.name}"
+
+    def _rows(self, entries: Sequence[tuple[bytes, dict[bytes, bytes]]]) -> pa.RecordBatch:
         numbers, fields = [number for number, _ in entries], [one for _, one in entries]
 
         def where(row: int) -> str:
-            return f"entry {numbers[row].decode()} of {self.name}"
+            return self._where(numbers[row])
 
         if self._json:
             lacking = next((row for row, one in enumerate(fields) if _VALUE not in one), None)
@@ -325,6 +331,11 @@ class _Entries(_Client):
                 self.called("XACK", self._key, self._group, *numbers)
         except self._redis.exceptions.ResponseError as e:
             raise SourceError(f"source: {self.name}: what was read cannot be acknowledged: {e}") from None
+
+
+def _text_of(fields: dict[bytes, bytes]) -> bytes:
+    """Return what an entry has, for a person: its JSON, or its fields."""
+    return fields[_VALUE] if list(fields) == [_VALUE] else b", ".join(name + b"=" + value for name, value in fields.items())
 
 
 def _order(number: bytes) -> tuple[int, ...]:

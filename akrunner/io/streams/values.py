@@ -12,11 +12,13 @@ import pyarrow as pa
 from akrunner.arrays import first_wrong
 from akrunner.errors import SourceError
 from akrunner.io import formats
+from akrunner.io.bad_rows import BadRow, BadRows
 from akrunner.io.casts import asked
 from akrunner.io.parse_json import JsonParser
 from akrunner.io.text import Piece, Pieces
 
 Error = TypeVar("Error", bound=Exception)
+Entry = TypeVar("Entry")
 
 #: says where a value is, by its number
 Where = Callable[[int], str]
@@ -41,6 +43,59 @@ def columns_of_json(values: Sequence[bytes | None], schema: pa.Schema, where: Wh
         row, odd = first_odd(len(values), lambda begin, end: _parsed(values[begin:end], schema), SourceError)
         why = re.sub(r"^source: (cannot read its value as jsonl: line 1: |row 0, )?", "", str(odd))
         raise SourceError(f"source: {where(row)} cannot be read as JSON: {why}") from None
+
+
+def without_bad(
+    entries: Sequence[Entry],
+    read: Callable[[Sequence[Entry]], pa.RecordBatch],
+    bad: BadRows | None,
+    told: Callable[[Entry], tuple[str, bytes]],
+) -> pa.RecordBatch | None:
+    """Return the rows of a stream's entries, without those of bad ones, which are given to `BadRows`; None if all are bad.
+
+    Args:
+        read: makes rows of entries.
+        bad: takes the bad ones; None: the first one is an error.
+        told: says where an entry is, and what is in it.
+    Raises:
+        SourceError: an entry is bad, and `bad` is None, or has too many; or good ones cannot be read together.
+    """
+    if bad is None:
+        return read(entries)
+    try:
+        batch = read(entries)
+    except SourceError:
+        good = _good(entries, read, bad, told)
+        batch = read(good) if good else None
+    if batch is not None:
+        bad.were_read(batch.num_rows)
+    return batch
+
+
+def _good(
+    entries: Sequence[Entry],
+    read: Callable[[Sequence[Entry]], pa.RecordBatch],
+    bad: BadRows,
+    told: Callable[[Entry], tuple[str, bytes]],
+) -> list[Entry]:
+    """Return the entries that can be read each by itself; the others, found by halving, are given to `bad`."""
+    good: list[Entry] = []
+    waiting = [entries]
+    while waiting:
+        part = waiting.pop()
+        try:
+            read(part)
+        except SourceError as e:
+            if len(part) > 1:
+                middle = len(part) // 2
+                waiting += [part[middle:], part[:middle]]
+                continue
+            place, text = told(part[0])
+            reason = str(e).removeprefix("source: ").removeprefix(place).removeprefix(" cannot be read as JSON").lstrip(": ")
+            bad.take("", [BadRow(0, reason, text, place)])
+        else:
+            good += part
+    return good
 
 
 def first_odd(count: int, read: Callable[[int, int], Any], kind: type[Error]) -> tuple[int, Error]:

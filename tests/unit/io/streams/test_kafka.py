@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ConfigError, ReadError, SourceError
+from akrunner.io.bad_rows import BadRows, Limit
 from akrunner.io.streams import kafka
 from akrunner.io.streams.base import Away
 from akrunner.schema import Schema
@@ -290,3 +291,30 @@ def test_a_group_that_gives_no_partitions_is_told_once(made: list[Any], monkeypa
     messages.connect()
     made[-1].calls["on_assign"](made[-1], [Partition("t", 0, -1)])
     assert messages.take(0.0) is None
+
+
+def test_messages_that_cannot_be_read_are_left_out_and_told_with_their_offsets(made: list[Any]) -> None:
+    messages, consumer = source(made)
+    messages.bad = bad = BadRows(None, Limit(3))
+    good = [Message(b'{"id": %d}' % number, 0, number) for number in range(5)]
+    consumer.coming = [
+        [good[0]],
+        [Message(b"no JSON", 1, 3), *good[1:3], Message(b'{"id": "x"}', 0, 7), good[3]],
+        [Message(b"1", 0, 8)],
+    ]
+    assert messages.take(0.1).to_pylist() == [{"id": number} for number in range(4)]
+    first, second = bad.news()
+    assert (
+        bad.count == 2
+        and first.startswith("source: the message at offset 3 of partition 1 of kafka://")
+        and "'no JSON'" in first
+    )
+    assert ": column 'id' is int64, and a value here is a text" in second and "offset 7 of partition 0" in second
+    # a batch without a good one moves the position as well
+    messages.position()
+    assert messages.take(0.1) is None
+    messages.commit(messages.position())
+    assert consumer.stored == [{0: 9}]
+    consumer.coming = [[Message(b"[]", 0, 9), Message(b"", 0, 10)]]
+    with pytest.raises(SourceError, match=r"more than 3 rows cannot be read .*offset 3 of partition 1"):
+        messages.take(0.1)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pytest
 
 from akrunner.errors import SinkError, SourceError
-from akrunner.io.streams.values import JsonValues, check_json, columns_of_json
+from akrunner.io.bad_rows import BadRows, Limit
+from akrunner.io.streams.values import JsonValues, check_json, columns_of_json, without_bad
 
 SCHEMA = pa.schema({"id": pa.int64(), "s": pa.string()})
 
@@ -51,3 +54,21 @@ def test_rows_become_objects() -> None:
 def test_bytes_are_refused_before_anything_starts() -> None:
     with pytest.raises(SinkError, match="cannot hold column 'b'"):
         check_json(pa.schema({"b": pa.binary()}))
+
+
+def test_bad_ones_are_found_by_halving_and_the_others_read_together() -> None:
+    bad, calls = BadRows(None, Limit(5)), []
+
+    def read(numbers: Sequence[int]) -> pa.RecordBatch:
+        calls.append(list(numbers))
+        for number in numbers:
+            if number % 7 == 3:
+                raise SourceError(f"source: entry {number} cannot be read as JSON: it is {number}")
+        return pa.record_batch({"x": list(numbers)})
+
+    batch = without_bad(range(20), read, bad, lambda number: (f"entry {number}", b"text"))
+    assert batch is not None and batch.column("x").to_pylist() == [number for number in range(20) if number % 7 != 3]
+    assert bad.count == 3 and bad.news()[0] == "source: entry 3: it is 3: 'text'" and len(calls) < 25
+    assert without_bad([3], read, bad, lambda number: ("", b"")) is None
+    with pytest.raises(SourceError, match="entry 10 cannot be read"):
+        without_bad([9, 10], read, None, lambda number: ("", b""))
