@@ -129,8 +129,9 @@ def run(
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
-        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
-            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        bad_rows: what becomes of rows of CSV and JSON lines, and of messages of Kafka and Redis, that do not parse, or do not fit
+            `input_schema`: fail; skip: they are left out, counted, and the first shown; or a directory that rows are written to as
+            JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
             and at the end); with more, the job fails.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -371,8 +372,9 @@ def train(
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
-        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
-            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        bad_rows: what becomes of rows of CSV and JSON lines, and of messages of Kafka and Redis, that do not parse, or do not fit
+            `input_schema`: fail; skip: they are left out, counted, and the first shown; or a directory that rows are written to as
+            JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
             and at the end); with more, the job fails.
         data_format: "examples": rows reach the script as `tf.train.Example`s; "columns": as columns of their own types, several
@@ -574,8 +576,9 @@ def stream(
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
-        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
-            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        bad_rows: what becomes of rows of CSV and JSON lines, and of messages of Kafka and Redis, that do not parse, or do not fit
+            `input_schema`: fail; skip: they are left out, counted, and the first shown; or a directory that rows are written to as
+            JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
             and at the end); with more, the job fails.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.
@@ -801,8 +804,9 @@ def plan(
         input_csv: how CSV is written, "delimiter=;,null=NA" or {"delimiter": ";", "null": ["NA"]}; keys: delimiter, quote, header,
             null, decimal, comment, skip, encoding. None: the beginning of the first file tells the delimiter, and a warning says it
             if it is no comma.
-        bad_rows: what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are
-            left out, counted, and the first shown; or a directory they are written to as JSON lines.
+        bad_rows: what becomes of rows of CSV and JSON lines, and of messages of Kafka and Redis, that do not parse, or do not fit
+            `input_schema`: fail; skip: they are left out, counted, and the first shown; or a directory that rows are written to as
+            JSON lines.
         max_bad_rows: with `bad_rows`: how many rows may be bad, 100, or which share of them, "1%" (judged from the 10,000th row on,
             and at the end); with more, the job fails.
         follow: the source is one JSON lines or CSV file that is still growing: wait for more at its end, for ever.

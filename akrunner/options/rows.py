@@ -256,11 +256,12 @@ OPTIONS = (
         "bad_rows",
         "PathLike",
         TROUBLE,
-        "what becomes of rows of CSV and JSON lines that do not parse, or do not fit `input_schema`: fail; skip: they are left "
-        "out, counted, and the first shown; or a directory they are written to as JSON lines.",
+        "what becomes of rows of CSV and JSON lines, and of messages of Kafka and Redis, that do not parse, or do not fit "
+        "`input_schema`: fail; skip: they are left out, counted, and the first shown; or a directory that rows are written to as JSON "
+        "lines.",
         "fail",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
-        help="What becomes of rows of CSV and JSON lines that cannot be read: fail; skip; or a directory that they are written to.",
+        help="What becomes of rows of CSV and JSON lines, and of messages, that cannot be read: fail; skip; or a directory for rows.",
         needs=_OF_A_TABLE,
         rows=True,
         instead={"pack": "what becomes of broken files: fail; skip: they are left out; or a directory they are copied to."},
