@@ -3,6 +3,7 @@
 ::
 
     parser -> take(file, rows) -> counted, the first few as warnings, DIR/.bad-rows-....partial -> commit -> DIR/bad-rows-....jsonl
+    of a stream                -> the same, but at once in DIR/bad-rows-....jsonl
 """
 
 from __future__ import annotations
@@ -147,6 +148,10 @@ class BadRows:
             raise ConfigError(f"bad_rows (--bad-rows): nothing may be written in {there}; name another directory")
         return cls(place, limit)
 
+    def of_messages(self) -> BadMessages:
+        """Return what becomes of the bad messages of a stream, to which `bad_rows=` says the same."""
+        return BadMessages(self.directory, self.limit)
+
     @property
     def room(self) -> int:
         """How many more rows may be bad before the limit is passed, as far as that is known."""
@@ -175,7 +180,8 @@ class BadRows:
                 self._first.append(f"source: {place}: {row.reason}: {line[:_SHORT]!r}{cut}")
             self.count += 1
             if self.directory is not None:
-                one = {"file": redacted(file), "line": row.line, "reason": row.reason, "text": text}
+                at = {"place": row.place} if row.place else {"file": redacted(file), "line": row.line}
+                one = {**at, "reason": row.reason, "text": text}
                 self._write(json.dumps(one, ensure_ascii=False).encode() + b"\n")
             if self.room < 0:
                 self._fail(f"more than {self.limit} cannot be read")
@@ -233,13 +239,16 @@ class BadRows:
                 os.makedirs(self.directory, mode=0o700, exist_ok=True)
                 now = datetime.datetime.now(datetime.UTC)
                 name = f"bad-rows-{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}.jsonl"
-                target = os.path.join(self.directory, name)
-                # a hidden name: no job reads such a file (`akrunner.io.unfinished`)
-                self._partial = os.path.join(self.directory, f".{name}.partial")
-                leftovers.register(self._partial)
-                self._file = private_file(self._partial, "xb")
-                self._target = target
+                self._file = self._made(self.directory, name)
+                self._target = os.path.join(self.directory, name)
             self._file.write(line)
+
+    def _made(self, directory: str, name: str) -> IO[bytes]:
+        """Make the file of bad rows, and return it."""
+        # a hidden name: no job reads such a file (`akrunner.io.unfinished`)
+        self._partial = os.path.join(directory, f".{name}.partial")
+        leftovers.register(self._partial)
+        return private_file(self._partial, "xb")
 
     @contextlib.contextmanager
     def _storing(self) -> Iterator[None]:
@@ -311,6 +320,44 @@ class BadRows:
             with contextlib.suppress(OSError):
                 os.unlink(self._target)
         self._file, self._target, self._committed = None, "", False
+
+
+class BadMessages(BadRows):
+    """The bad rows of a stream. Each is on the disk before the stream's position moves on behind it, and stays there however the job
+    ends: the next job does not see it again."""
+
+    def take(self, file: str, rows: Sequence[BadRow]) -> None:
+        try:
+            super().take(file, rows)
+        finally:
+            self._bring()
+
+    def begin(self) -> None:
+        super().begin()
+        self._bring()
+
+    def restart(self) -> None:
+        self.count = self._rows = 0
+
+    def commit(self) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        """Close the file, which stays."""
+        self._over = True
+        if self._file is not None:
+            with self._storing():
+                self._file.close()
+            self._file = None
+
+    def _made(self, directory: str, name: str) -> IO[bytes]:
+        return private_file(os.path.join(directory, name), "xb")
+
+    def _bring(self) -> None:
+        """Bring what was written to the disk."""
+        if self._file is not None:
+            with self._storing():
+                sync(self._file)
 
 
 @contextlib.contextmanager

@@ -61,12 +61,7 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
             "own connector"
         )
     reading = _reading(given)
-    bad = reading.bad
-    if bad is not None and bad.directory is not None:
-        raise ConfigError(
-            f"bad_rows= (--bad-rows): {shown_url} is a stream, whose position moves on behind bad rows before the job has succeeded and "
-            "could write them: give skip"
-        )
+    bad = reading.bad.of_messages() if reading.bad is not None else None
 
     def file(path: str, columns: Schema | None) -> TableSource:
         return replace(reading, schema=columns).open(path)

@@ -217,7 +217,7 @@ def avro(number: int, schema: Any, **row: Any) -> bytes:
 
 @pytest.mark.parametrize("system", ["kafka", "redis"])
 def test_what_cannot_be_read_is_left_out_and_the_position_moves_on(
-    system: str, kafka: Kafka, redis_server: RedisServer, script: Script, leaves_nothing: Path
+    system: str, kafka: Kafka, redis_server: RedisServer, script: Script, leaves_nothing: Path, tmp_path: Path
 ) -> None:
     put = [*values(0, 50), b"no JSON", b'{"id": "x", "x": 1}', *values(50, 100), b"[]"]
     if system == "kafka":
@@ -230,8 +230,12 @@ def test_what_cannot_be_read_is_left_out_and_the_position_moves_on(
     with pytest.raises(akrunner.ReadError, match="cannot be read"):
         with akrunner.stream(script(DOUBLE), url.replace("group=g", "group=h"), **SCHEMAS) as job:
             ids(job)
-    with akrunner.stream(script(DOUBLE), url, bad_rows="skip", max_bad_rows=3, **SCHEMAS) as job:
+    bad = tmp_path / "bad"
+    with akrunner.stream(script(DOUBLE), url, bad_rows=bad, max_bad_rows=3, **SCHEMAS) as job:
         assert ids(job) == list(range(100))
+    (file,) = bad.iterdir()
+    kept = [json.loads(line) for line in file.read_bytes().splitlines()]
+    assert sorted(one["text"] for one in kept) == ["[]", "no JSON", '{"id": "x", "x": 1}'] and all(one["place"] for one in kept)
     assert job.stats is not None and job.stats.bad_rows == 3
     assert any("column 'id' is int64, and a value here is a text" in one for one in job.stats.warnings)
     # nothing of it comes again

@@ -154,3 +154,31 @@ def test_a_plan_says_what_becomes_of_them(tmp_path: Path) -> None:
         f"written to a file in {tmp_path}; more than 1% of the rows fail the job; 1 in what was read of the input's beginning"
     )
     assert made().planned() == "left out; more than 100 rows fail the job"
+
+
+def test_a_bad_message_is_in_the_file_at_once_and_stays_there(tmp_path: Path) -> None:
+    bad = made(str(tmp_path / "bad")).of_messages()
+    bad.take("", [BadRow(0, "no object", b"[1]", "the message at offset 4")])
+    # a plan writes nothing
+    assert not (tmp_path / "bad").exists()
+    with pytest.raises(ZeroDivisionError), kept(bad):
+        (file,) = (tmp_path / "bad").iterdir()
+        assert file.name.startswith("bad-rows-") and len(file.read_bytes().splitlines()) == 1
+        bad.take("", [BadRow(0, "no object", b"[2]", "the message at offset 5")])
+        bad.restart()
+        bad.take("", [BadRow(0, "no object", b"[2]", "the message at offset 5")])
+        assert bad.count == 1
+        raise ZeroDivisionError
+    first, *others = map(json.loads, file.read_bytes().splitlines())
+    assert first == {"place": "the message at offset 4", "reason": "no object", "text": "[1]"}
+    assert [one["text"] for one in others] == ["[2]", "[2]"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert bad.summary() == [f"source: 1 row of the input could not be read and was written to {file}"]
+
+
+def test_messages_that_are_one_too_many_are_in_the_file(tmp_path: Path) -> None:
+    bad = made(str(tmp_path / "bad"), 1).of_messages()
+    with pytest.raises(SourceError, match="more than 1 row cannot be read"), kept(bad):
+        take(bad, 2)
+    (file,) = (tmp_path / "bad").iterdir()
+    assert len(file.read_bytes().splitlines()) == 2

@@ -143,10 +143,8 @@ def test_what_a_stream_does_not_take(form: str | None, follow: bool, marks: bool
         arriving("kafka://b/t?group=g", form, follow, engine(marks))
 
 
-def test_bad_rows_of_a_stream_are_left_out_or_an_error_and_not_written(tmp_path: Path) -> None:
+def test_bad_rows_of_a_directory_that_is_watched_are_an_error(tmp_path: Path) -> None:
     engine = types.SimpleNamespace(capabilities=Capabilities(marks=True), name="local")
     given = {"input_format": None, "input_schema": "a bigint", "input_csv": None, "flush_seconds": 0.02, "max_bad_rows": 1}
-    with pytest.raises(ConfigError, match=r"bad_rows= \(--bad-rows\): kafka://b/t is a stream, .*give skip"):
-        arriving_source({**given, "source": "kafka://b/t?group=g", "bad_rows": str(tmp_path)}, False, engine)  # type: ignore[arg-type]
     with pytest.raises(SourceError, match=r"bad_rows= .* are files that are read as a whole: leave it out"):
         arriving_source({**given, "source": f"files://{tmp_path}?group=g", "bad_rows": "skip"}, False, engine)  # type: ignore[arg-type]
