@@ -20,7 +20,7 @@ from akrunner.prepare.job import Prepared, prepare
 from akrunner.prepare.layouts import layout_of
 from akrunner.running.engines import check_observer
 from akrunner.running.inputs import arriving_source, table_of
-from akrunner.running.outputs import keeping, run_into
+from akrunner.running.outputs import in_time, keeping, run_into
 from akrunner.running.result import Result
 from akrunner.stream_job import StreamJob
 from akrunner.tables.opening import OutputSink, sink_to
@@ -29,8 +29,9 @@ from akrunner.tables.opening import OutputSink, sink_to
 def run_batch(given: Arguments, observer: Observer | None) -> Result:
     """Run a batch job, as `akrunner.run` says. Raises: the exceptions of `akrunner.run`."""
     given, engine = _with_engine(given, observer)
-    prepared = prepare("batch", given)
-    return _run(prepared, engine, observer, given.output, given.output_format, given.overwrite, layout_of(given))
+    with in_time(given.timeout):
+        prepared = prepare("batch", given)
+        return _run(prepared, engine, observer, given.output, given.output_format, given.overwrite, layout_of(given))
 
 
 def run_train(
@@ -50,7 +51,8 @@ def run_train(
         raise ConfigError("remove_checkpoint_before_training= needs checkpoint_dir=")
     if remove_checkpoint_before_training and given.resume is True:
         raise ConfigError("resume= goes on with what remove_checkpoint_before_training= removes: give one of them")
-    prepared = prepare("train", given)
+    with in_time(given.timeout):
+        prepared = prepare("train", given)
     if prepared.job.checkpoint_dir is not None and remove_checkpoint_before_training:
         with ours(ConfigError, f"checkpoint_dir: cannot empty {prepared.job.checkpoint_dir}"):
             remove_checkpoints(prepared.job.checkpoint_dir)
@@ -79,7 +81,8 @@ def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> Str
     """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
     given, engine = _with_engine(given, observer)
     given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))
-    prepared = prepare("stream", given)
+    with in_time(given.timeout):
+        prepared = prepare("stream", given)
     schema = prepared.job.output_schema
     table = prepared.table
     return StreamJob(

@@ -54,7 +54,7 @@ _ENCODED = 3
 _NAMES = frozenset("awsaccesskeyid accountkey account_key passphrase pwd sig signature".split())
 _ENDINGS = ("password", "passwd", "_pass", "token", "api_key", "apikey", "api-key", "access-key", "secret-key")
 #: a URL of Kafka, in which key= is the name of a column, and how far before that name it may begin
-_TOPIC = re.compile(r"\bkafka://[^\s\"'<>]*[?&]\Z", re.IGNORECASE)
+_TOPIC = re.compile(r"\bkafka://(?:(?!://)[^\s\"'<>])*[?&]\Z", re.IGNORECASE)
 _BEFORE = 500
 #: names that mean a secret only in a URL; elsewhere they mean other things
 _NAMES_IN_URLS = frozenset("key code pass jwt hmac".split())

@@ -23,6 +23,7 @@ from akrunner import leftovers
 from akrunner.checks import check_path, holds_no_files, shown
 from akrunner.errors import ConfigError, SourceError, WriteError
 from akrunner.foreign import redacted
+from akrunner.io.commits import may_be_written
 from akrunner.io.rename import move_new, sync
 from akrunner.leftovers.private import private_file
 
@@ -362,13 +363,14 @@ class BadMessages(BadRows):
 
 @contextlib.contextmanager
 def kept(bad: BadRows | None) -> Iterator[None]:
-    """Write the bad rows of the job that the block runs. They are removed if the block raises."""
+    """Write the bad rows of the job that the block runs. They are removed if the block raises, unless its output is there all the same."""
     if bad is None:
         yield
         return
     try:
         bad.begin()
         yield
-    except BaseException:
-        bad.abort()
+    except BaseException as e:
+        if not may_be_written(e):
+            bad.abort()
         raise

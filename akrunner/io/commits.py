@@ -88,15 +88,22 @@ def last_step(shown: str, step: Callable[[], object], elsewhere: bool = False) -
         f"output: it is not known whether {shown} was written, as its commit had not ended; look at it before you run the job "
         "again"
     )
+    written = False
     try:
         with Patience() as patience:
             _taken(step, patience, WriteError(f"{told} (timeout= has passed)")) if elsewhere else step()
-            told = f"output: {shown} was written: its commit ended before the signal took effect"
+            told, written = f"output: {shown} was written: its commit ended before the signal took effect", True
     except Exception:
         raise
     except BaseException as e:
         e.add_note(told)
+        vars(e)["output_written"] = written
         raise
+
+
+def may_be_written(error: BaseException) -> bool:
+    """Whether an exception ended the job although its output is there, or may come to be there."""
+    return still_runs(error) or bool(getattr(error, "output_written", False))
 
 
 def still_runs(error: BaseException) -> bool:

@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
 from akrunner.errors import JobStalledError, JobTimeoutError
+from akrunner.foreign import redacted
 from akrunner.io.sql import heard
 
 _Given = TypeVar("_Given")
@@ -39,11 +40,12 @@ def limited(timeout: float | None, stall_timeout: float | None) -> Iterator[None
     """Limit the waits in a block.
 
     Args:
-        timeout: how many seconds the block may take; None: as many as it likes.
+        timeout: how many seconds the block may take, at most as many as the block around it has; None: as many as that.
         stall_timeout: how many seconds a wait in which something has to move may take; None: as many as it likes.
     """
-    until = time.monotonic() + timeout if timeout else None
-    token = _LIMITS.set(_Limits(timeout, until, stall_timeout or None))
+    ends = (_LIMITS.get().until, time.monotonic() + timeout if timeout else None)
+    until = min((one for one in ends if one is not None), default=None)
+    token = _LIMITS.set(_Limits(timeout or _LIMITS.get().timeout, until, stall_timeout or None))
     try:
         yield
     finally:
@@ -60,11 +62,11 @@ def deadline() -> float | None:
     return _LIMITS.get().until
 
 
-def waited(call: Callable[[], _Given], interrupt: Callable[[], Any], what: str, seconds: float | None = None) -> _Given:
+def waited(call: Callable[[], _Given], interrupt: Callable[[], Any] | None, what: str, seconds: float | None = None) -> _Given:
     """Do work that waits for another program, as `akrunner.io.sql.heard` does, within the job's limits.
 
     Args:
-        interrupt: ends the work early.
+        interrupt: ends the work early; None: it cannot be ended, and is left alone.
         what: whom the work waits for, in errors.
         seconds: how long it may take; None: as long as the job has.
     Raises:
@@ -79,10 +81,24 @@ def waited(call: Callable[[], _Given], interrupt: Callable[[], Any], what: str, 
     except TimeoutError:
         if limits.until is not None and time.monotonic() >= limits.until:
             raise JobTimeoutError(
-                f"the job took longer than timeout={limits.timeout:g} s and was stopped: it waits for {what}, which does not "
+                f"the job took longer than timeout={limits.timeout or 0:g} s and was stopped: it waits for {what}, which does not "
                 "answer"
             ) from None
         raise JobStalledError(
             f"nothing has moved for {seconds:g} s: the job waits for {what}, which does not answer\n"
             "(stall_timeout= (--stall-timeout) waits longer (0: for ever), stall_action='warn' (--stall-action warn) goes on)"
         ) from None
+
+
+def opened(place: Any, call: Callable[[], _Given]) -> _Given:
+    """Open, or look at, a place within the job's time.
+
+    Args:
+        place: a URL, whose server may never answer; anything else is not waited for.
+    Raises:
+        BaseException: whatever `call` raises.
+        JobTimeoutError: the job's time is over.
+    """
+    if deadline() is None or not isinstance(place, str) or "://" not in place:
+        return call()
+    return waited(call, None, redacted(place))

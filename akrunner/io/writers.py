@@ -83,10 +83,13 @@ class Dated(_Checking):
 
 
 class Finite(_Checking):
-    """Refuses NaN and infinite numbers, which JSON does not have: DuckDB would write `NaN`, at which other programs fail."""
+    """Refuses what DuckDB would write otherwise: NaN and infinite numbers, which JSON does not have and at which other programs fail,
+    and spans with nanoseconds, which it cuts."""
 
     def check(self, batch: pa.RecordBatch) -> None:
-        for field, values in ((field, one) for field, column in zip(batch.schema, batch.columns) for one in _floats(column)):
+        for field, values in (
+            (field, one) for field, column in zip(batch.schema, batch.columns) for one in _leaves(column, pa.types.is_floating)
+        ):
             there = values.drop_null()
             # older Arrow does not know it of floats of 16 bits
             finite = truths_of(pc.is_finite(there.cast(pa.float32()) if pa.types.is_float16(there.type) else there))
@@ -95,6 +98,15 @@ class Finite(_Checking):
                     f"output: column {field.name!r} has {there[int(finite.argmin())].as_py()}, and JSON has no such number: write a null for it (None, "
                     "or numpy.ma.masked_invalid(x), which makes nulls of all), or write to Parquet, Arrow or CSV"
                 )
+        for field, column in zip(batch.schema, batch.columns):
+            for spans in _leaves(column, lambda kind: kind == pa.duration("ns")):
+                try:
+                    spans.cast(pa.duration("us"))
+                except pa.ArrowInvalid:
+                    raise WriteError(
+                        f"output: column {field.name!r} has spans with nanoseconds, and JSON has them to microseconds: round them, or write "
+                        "to Parquet or Arrow"
+                    ) from None
 
 
 class Plain:
@@ -128,21 +140,21 @@ def _plain(column: pa.Array) -> pa.Array:
     return nested(column) if isinstance(column.type, pa.FixedShapeTensorType) else column.storage
 
 
-def _floats(values: pa.Array) -> Iterator[pa.Array]:
-    """Yield the floats in a column, also those within lists, maps, structs and dictionaries."""
+def _leaves(values: pa.Array, wanted: Callable[[pa.DataType], bool]) -> Iterator[pa.Array]:
+    """Yield the values of the wanted types in a column, also those within lists, maps, structs and dictionaries."""
     kind = values.type
     if pa.types.is_dictionary(kind):
-        yield from _floats(decoded(values))
+        yield from _leaves(decoded(values), wanted)
     elif pa.types.is_map(kind):
         # `items` has those of the whole array, also if this is a part of it
         ends = values.offsets
-        yield from _floats(values.items.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py()))
+        yield from _leaves(values.items.slice(ends[0].as_py(), ends[-1].as_py() - ends[0].as_py()), wanted)
     elif is_list(kind):
-        yield from _floats(pc.list_flatten(values))
+        yield from _leaves(pc.list_flatten(values), wanted)
     elif pa.types.is_struct(kind):
         for one in values.flatten():
-            yield from _floats(one)
-    elif pa.types.is_floating(kind):
+            yield from _leaves(one, wanted)
+    elif wanted(kind):
         yield values
 
 

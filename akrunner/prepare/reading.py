@@ -24,6 +24,7 @@ from akrunner.io.csv_options import CsvOptions
 from akrunner.io.decimals import check_decimals
 from akrunner.io.follow import open_text
 from akrunner.io.formats import check_format
+from akrunner.io.limits import opened
 from akrunner.io.table import TableSource
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.prepare.schemas import schema_of
@@ -112,20 +113,23 @@ class Reading:
     def open(self, source: Any) -> TableSource:
         """Open a table that is no lines. Raises: ConfigError: it cannot be read so."""
         with ours(SourceError, "source: it cannot be read"):
-            return open_source(
-                source,
-                read_examples=codec.read_examples,
-                input_schema=self.schema,
-                input_format=self.form,
-                input_csv=self.csv,
-                select=self.select,
-                select_seconds=self.select_seconds,
-                columns=self.columns,
-                defaults=self.defaults,
-                decimals=self.decimals,
-                flush_seconds=self.flush_seconds,
-                bad=self.bad,
-            )
+            return opened(source, lambda: self._opened(source))
+
+    def _opened(self, source: Any) -> TableSource:
+        return open_source(
+            source,
+            read_examples=codec.read_examples,
+            input_schema=self.schema,
+            input_format=self.form,
+            input_csv=self.csv,
+            select=self.select,
+            select_seconds=self.select_seconds,
+            columns=self.columns,
+            defaults=self.defaults,
+            decimals=self.decimals,
+            flush_seconds=self.flush_seconds,
+            bad=self.bad,
+        )
 
     def lines(self, source: Any, follow: bool) -> TableSource:
         """Open stdin ("-") or a growing file (`follow`), to read its lines as they arrive.

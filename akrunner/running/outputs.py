@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -122,6 +123,13 @@ def keeping(bad: BadRows | None, run: Callable[[], Job]) -> Job:
         outcome = run()
         bad.abort() if outcome.only_asked else bad.commit()
         return outcome
+
+
+def in_time(timeout: object) -> AbstractContextManager[None]:
+    """Limit the time in which a block opens a job's input and output. Args: timeout: the job's, which may be no number yet: then it is refused
+    later."""
+    known = isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0
+    return limited(float(timeout) if known else None, None)  # type: ignore[arg-type]
 
 
 def run_into(

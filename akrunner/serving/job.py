@@ -42,6 +42,7 @@ from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError
 from akrunner.foreign import ours, redacted
 from akrunner.io.bad_rows import kept
+from akrunner.io.layouts import Layout
 from akrunner.io.partitioner import rechunk
 from akrunner.io.paths import check_apart
 from akrunner.io.sinks import MemorySink
@@ -57,7 +58,7 @@ from akrunner.prepare.reading import Reading
 from akrunner.prepare.schemas import schema_of
 from akrunner.running.engines import check_observer
 from akrunner.running.inputs import arriving_source, table_of
-from akrunner.running.outputs import keeping, run_into
+from akrunner.running.outputs import in_time, keeping, run_into
 from akrunner.running.result import Result
 from akrunner.schema import Schema
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -80,6 +81,11 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     check_observer(observer)
     layout = layout_of(given)
     check_output(given.output, given.output_format, given.overwrite, None, layout)
+    with in_time(given.timeout):
+        return _predicted(given, engine, observer, layout)
+
+
+def _predicted(given: PredictArguments, engine: Engine, observer: Observer | None, layout: Layout) -> Result:
     prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
     schema = prepared.plan.result
     if given.output is None:

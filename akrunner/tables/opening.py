@@ -12,6 +12,7 @@ from akrunner.foreign import ours, redacted
 from akrunner.io import formats, sinks, sources, systems
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.layouts import PLAIN, Layout
+from akrunner.io.limits import opened
 from akrunner.io.sinks import FileSink, PartsSink, SortedSink
 from akrunner.io.sql import columns_read
 from akrunner.io.table import TableSource
@@ -260,6 +261,12 @@ def sink_to(
     layout: Layout = PLAIN,
 ) -> OutputSink:
     """Open a job's output as `akrunner.io.sinks.sink_to` does (see there); it may also be a table."""
+    return opened(path, lambda: _sink_to(path, schema, write_examples, form, overwrite, layout))
+
+
+def _sink_to(
+    path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None, overwrite: bool, layout: Layout
+) -> OutputSink:
     if is_table(path) or systems.is_system(path):
         layout.check_files(path)
         return _table_sink(path, schema, form, overwrite)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io import lakehouse
-from akrunner.io.commits import last_step
+from akrunner.io.commits import closing, last_step
 from akrunner.io.systems import lakes
 from akrunner.io.systems.base import TableSink, Url, slices
 from akrunner.io.table import TableSource
@@ -185,7 +185,7 @@ def _loaded(place: Url, kind: type[SourceError | SinkError]) -> Iterator[tuple[A
     except SourceError as e:
         raise kind(f"{parameter}: {e}") from None
     # what is closed are its connections; it opens others if it is asked again
-    with contextlib.closing(_catalog(name, f"{parameter}: {place.shown}", kind)) as catalog:
+    with closing(_catalog(name, f"{parameter}: {place.shown}", kind)) as catalog:
         try:
             found = catalog.load_table(table)
         except (NoSuchTableError, NoSuchNamespaceError):

@@ -23,7 +23,7 @@ OPTIONS = {
     "client_encoding": "PGCLIENTENCODING",
 }  # fmt: skip
 #: variables that set a parameter of the session, for which there is no option
-SESSION = {"PGDATESTYLE": "datestyle", "PGTZ": "timezone", "PGGEQO": "geqo"}
+SESSION = {"PGDATESTYLE": "datestyle", "PGGEQO": "geqo"}
 
 
 def options_of(environment: Mapping[str, str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from akrunner.io import limits
@@ -26,8 +26,8 @@ _Given = TypeVar("_Given")
 
 #: seconds that the server has to end what it was asked to end
 _GRACE = 1.0
-#: held while a connection is made, whose socket is the one that was not there before
-_MAKING = threading.Lock()
+#: server -> held while a connection to it is made, whose socket is the one that was not there before
+_MAKING: dict[str, threading.Lock] = {}
 
 
 class Connection:
@@ -36,11 +36,12 @@ class Connection:
     Args:
         connect: opens it.
         shown: the server's URL in errors.
+        ports: those of the server, by which its socket is told from others that are opened meanwhile; None: any.
     Raises:
         Exception: whatever `connect` raises.
     """
 
-    def __init__(self, connect: Callable[[], Any], shown: str) -> None:
+    def __init__(self, connect: Callable[[], Any], shown: str, ports: Collection[int] | None = None) -> None:
         self._shown = shown
         self._sockets: set[tuple[int, int]] = set()
         self._closed = threading.Event()
@@ -49,13 +50,22 @@ class Connection:
         self._cancelling: threading.Thread | None = None
         #: how many calls of the driver have not ended
         self._calls = 0
-        self._connection = limits.waited(lambda: self._made(connect), lambda: None, shown)
+        self._counting = threading.Lock()
+        try:
+            self._connection = limits.waited(lambda: self._made(connect, ports), lambda: None, shown)
+        except BaseException:
+            self._closed.set()
+            raise
 
-    def _made(self, connect: Callable[[], Any]) -> Any:
-        with _MAKING:
+    def _made(self, connect: Callable[[], Any], ports: Collection[int] | None) -> Any:
+        # connections to other servers are made meanwhile: this one may hang
+        with _MAKING.setdefault(self._shown, threading.Lock()):
             before = _open_sockets()
             made = connect()
-            self._sockets = _open_sockets() - before
+            self._sockets = {one for one in _open_sockets() - before if ports is None or _leads_to(one[0], ports)}
+        if self._closed.is_set():
+            # nobody waits for it any more
+            made.close()
         return made
 
     def cursor(self) -> Cursor:
@@ -102,13 +112,17 @@ class Connection:
         """
 
         def called() -> _Given:
-            self._calls += 1
+            self._count(1)
             try:
                 return call()
             finally:
-                self._calls -= 1
+                self._count(-1)
 
         return limits.waited(called, lambda: self.interrupt(cancel), self._shown, quiet)
+
+    def _count(self, calls: int) -> None:
+        with self._counting:
+            self._calls += calls
 
     def interrupt(self, cancel: Callable[[], Any] | None = None) -> None:
         """End what the connection does, and the connection itself if that takes longer than a second. Returns at once.
@@ -193,6 +207,14 @@ def _open_sockets() -> set[tuple[int, int]]:
             if stat.S_ISSOCK(state.st_mode):
                 found.add((int(name), state.st_ino))
     return found
+
+
+def _leads_to(number: int, ports: Collection[int]) -> bool:
+    """Whether a socket leads to PostgreSQL: to one of these ports, or to its socket in a directory."""
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as one:
+        peer = one.getpeername()
+        return ".s.PGSQL." in str(peer) if one.family == socket.AF_UNIX else peer[1] in ports
+    return False
 
 
 def _shut(number: int, inode: int) -> None:

@@ -15,6 +15,7 @@ import functools
 import itertools
 import os
 import queue
+import re
 import threading
 import urllib.parse
 from collections.abc import Iterator, Sequence
@@ -145,6 +146,16 @@ class _Place:
             options["password"] = self.password
         return f"{self.url.base}?{urllib.parse.urlencode(options, quote_via=urllib.parse.quote)}"
 
+    @property
+    def _ports(self) -> set[int] | None:
+        """The ports that the server may have; None: a service's file says them."""
+        if "service" in self.libpq or "PGSERVICE" in os.environ:
+            return None
+        told = (
+            f"{self.url.options.get('port', '')},{os.environ.get('PGPORT', '')},{urllib.parse.urlsplit(self.url.base).netloc}"
+        )
+        return {5432, *(int(port) for port in re.findall(r"(?<![^,:])(\d{1,5})(?=,|$)", told))}
+
     def connect(self) -> Connection:
         """Return a connection in a transaction.
 
@@ -153,7 +164,7 @@ class _Place:
             ConfigError: the driver is missing.
         """
         postgres = driver("adbc_driver_postgresql", "postgres")
-        return Connection(lambda: postgres.connect(self._uri), self.shown)
+        return Connection(lambda: postgres.connect(self._uri), self.shown, self._ports)
 
     @contextlib.contextmanager
     def reading(self, snapshot: str | None = None) -> Iterator[Any]:

@@ -60,3 +60,22 @@ def test_a_wait_in_which_something_has_to_move_has_a_limit_of_its_own() -> None:
 def test_no_stall_timeout_is_no_limit() -> None:
     with limits.limited(None, 0):
         assert limits.quiet() is None
+
+
+def test_a_block_within_a_block_has_no_more_time() -> None:
+    with limits.limited(0.2, None), limits.limited(600, None):
+        work = Endless()
+        with pytest.raises(JobTimeoutError):
+            limits.waited(work, work.interrupted.set, "it")
+
+
+def test_a_server_that_never_answers_is_not_waited_for_when_a_url_is_opened() -> None:
+    work = Endless()
+    with limits.limited(0.2, None), pytest.raises(JobTimeoutError, match=r"waits for s3://me:\*\*\*@b/t"):
+        limits.opened("s3://me:secret@b/t", work)
+    work.interrupted.set()
+    # what is here, or has no limit, is opened in this thread
+    for place in ("t.csv", "s3://b/t"):
+        assert limits.opened(place, threading.get_ident) == threading.get_ident()
+    with limits.limited(600, None):
+        assert limits.opened("t.csv", threading.get_ident) == threading.get_ident()

@@ -112,3 +112,44 @@ def test_a_descriptor_that_is_something_else_by_now_is_let_alone(driver: Any) ->
     finally:
         one.close()
         other.close()
+
+
+def test_a_socket_that_leads_elsewhere_is_not_the_connection_s() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as other:
+        made: list[Driver] = []
+        opened: list[socket.socket] = []
+
+        def connect() -> Driver:
+            # another thread of the program's connects to another server meanwhile
+            opened.extend(socket.create_connection(one.getsockname()) for one in (server, other))
+            made.append(Driver(True))
+            return made[0]
+
+        connection = Connection(connect, "postgresql://there/db", {server.getsockname()[1]})
+        try:
+            assert [number for number, _ in connection._sockets] == [opened[0].fileno()]
+        finally:
+            connection.close()
+            made[0].end()
+            for one in opened:
+                one.close()
+
+
+def test_a_connection_that_comes_too_late_is_closed() -> None:
+    goes_on = threading.Event()
+    made: list[Driver] = []
+
+    def connect() -> Driver:
+        assert goes_on.wait(60)
+        made.append(Driver(True))
+        return made[0]
+
+    with limits.limited(0.2, None), pytest.raises(JobTimeoutError):
+        Connection(connect, "postgresql://late/db")
+    goes_on.set()
+    # another server is not waited for
+    other = Connection(lambda: Driver(True), "postgresql://other/db")
+    other._connection.end()
+    while not made or not made[0].closed.wait(0.1):
+        pass
+    made[0].end()

@@ -138,10 +138,10 @@ def test_every_variable_of_libpqs_is_carried(server: Server, monkeypatch: pytest
 
 
 def test_what_libpq_knows_by_other_names(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"PGTZ": "Asia/Tokyo", "PGDATESTYLE": "Default", "PGGEQO": "", "PGREQUIRESSL": "1"}.items():
+    for name, value in {"PGTZ": "Asia/Tokyo", "PGDATESTYLE": "Default", "PGGEQO": "off", "PGREQUIRESSL": "1"}.items():
         monkeypatch.setenv(name, value)
     snapshot = held(server)
-    assert snapshot.ranges.settings["session"] == {"timezone": "Asia/Tokyo"} and told(snapshot)["sslmode"] == "require"
+    assert snapshot.ranges.settings["session"] == {"geqo": "off"} and told(snapshot)["sslmode"] == "require"
     monkeypatch.setenv("PGSSLMODE", "disable")
     assert told(held(server))["sslmode"] == "disable"
     # the URL may say as much as the environment
