@@ -301,7 +301,10 @@ def _is_idle(option: Option, verb: str, words: Mapping[str, Any]) -> bool:
     This is no error; the default is not passed on.
     """
     said = words.get(_SAID)
-    return said is not None and option.name not in said and is_given(words[option.name]) and bool(idle(option, verb, words))
+    if said is None or option.name in said or not is_given(words[option.name]):
+        return False
+    # without --input, Typer gives an empty list, and a list without rows would be a source
+    return bool(idle(option, verb, {**words, "source": words.get("source") or None}))
 
 
 def source(words: Mapping[str, Any]) -> Any:
