@@ -123,14 +123,14 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
         del plan
         rows += _finish(given, settings, state, part, meter, bad, earlier, unfetched)
     elif part is None and earlier:
-        raise leftout.refused(given.kind, [], earlier=earlier, packed=False, base=given.index.base, whole=len(given.index))
+        raise leftout.refused(given.kind, [], earlier=earlier, packed=False, base=given.index.base, read=len(given.index))
     broken = [one for one in broken if not (asks and one.again)]
     bad.before(broken)
     if settings.bad_rows not in ("fail", "skip"):
         kept = leftout.kept(given.index, [(one.name, one.why) for one in broken], settings.bad_rows, settings.max_file_size)
         bad.kept += kept
     warnings += copies.write_list(settings.bad_rows, _as_in(given.index, bad.kept))
-    where = leftout.looked_for(bad.some, given.index.base, len(given.index))
+    where = leftout.looked_for(bad.some, given.index.base, len(given.index), bad.rows)
     warnings += [f"nearly no file of the list is there: {where}"] if where else []
     if state.about is not None:
         about = {**state.about, **leftout.in_input(state, state.parts(), given.index)}
@@ -166,13 +166,14 @@ def _with_the_rest(
         meter.starts("looking at", len(rest))
         files.FilePacker(state, after, settings, meter, unfetched=plan.unfetched).run()
     except ReadError as e:
+        told = set(earlier)
         return leftout.refused(
             given.kind,
-            [*(one for one in error.broken if one not in earlier), *e.broken],
+            [*(one for one in error.broken if one not in told), *e.broken],
             [*error.unfetched, *e.unfetched],
             earlier,
             base=given.index.base,
-            whole=len(given.index),
+            read=len(given.index),
         )
     finally:
         state.drop(after)
@@ -186,7 +187,7 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
     broken = [one for one in _still_broken(given.index, state, overwrite) if not one.again]
     if settings.bad_rows == "fail" and broken:
         raise leftout.refused(
-            given.kind, [], earlier=[one.told for one in broken], packed=False, base=given.index.base, whole=len(given.index)
+            given.kind, [], earlier=[one.told for one in broken], packed=False, base=given.index.base, read=len(given.index)
         )
     bad.before(broken)
     new, told = _new(given.index, state, overwrite)

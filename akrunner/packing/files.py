@@ -407,6 +407,7 @@ class FilePacker:
             closing: list[Future[None]] = []
             for shard in open_:
                 file, tally = self._write(shard, batches, writer)
+                done += shard["end"] - shard["first"]
                 try:
                     while closing:
                         closing.pop().result()
@@ -420,7 +421,12 @@ class FilePacker:
                 closing.pop().result()
         if self._broken or self._unfetched or self._earlier:
             raise leftout.refused(
-                self._kind, self._broken, self._unfetched, self._earlier, base=self._plan["base"], whole=len(self._index)
+                self._kind,
+                self._broken,
+                self._unfetched,
+                self._earlier,
+                base=self._plan["base"],
+                read=done + len(self._earlier),
             )
 
     def _is_worth_help(self, shards: list[dict[str, Any]]) -> bool:

@@ -29,8 +29,8 @@ BROKEN, UNFETCHED = "bad", "again"
 _NAMED = 20
 #: how many files `dataset.json` names
 _DESCRIBED = 100
-#: share of a list's files that are "nearly all" of them; how many broken files are enough to judge by
-_NEARLY_ALL, _SURELY = 0.9, 1000
+#: share of a list's files that are "nearly all" of them
+_NEARLY_ALL = 0.9
 _NAMES = pa.large_binary()
 
 
@@ -105,23 +105,25 @@ def in_order(some: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted(some, key=place)
 
 
-def looked_for(bad: Sequence[tuple[str, str]], base: str | None, whole: int) -> str:
+def looked_for(bad: Sequence[tuple[str, str]], base: str | None, read: int, rows: int | None = None) -> str:
     """Return where files of a list were looked for, and what to change, if nearly all of them are not there; else "".
 
     Args:
-        bad: (path, why) of the files that are left out, in messages' words.
+        bad: (path, why) of files that are left out, in messages' words.
         base: the directory that relative paths are below.
-        whole: how many files the list names.
+        read: how many files of the list were looked at.
+        rows: how many of these are left out, if `bad` names only the first of them; None: `bad` names all.
     """
-    gone = [path for path, why in bad if why.startswith(NOT_THERE) and _OF_LIST.search(why) and not os.path.isabs(path)]
-    if (
-        base is None
-        or not gone
-        or len(gone) < _NEARLY_ALL * min(whole, len(bad))
-        or len(bad) < _NEARLY_ALL * min(whole, _SURELY)
-    ):
+    gone = [path for path, why in bad if why.startswith(NOT_THERE) and _OF_LIST.search(why) and _is_below(path)]
+    left = len(bad) if rows is None else rows
+    if base is None or not gone or len(gone) < _NEARLY_ALL * len(bad) or left < _NEARLY_ALL * read:
         return ""
     return f"they were looked for below {quoted(base)}; paths_in=DIR (--paths-in DIR) names the directory that their paths begin in"
+
+
+def _is_below(path: str) -> bool:
+    """Whether a path of a list begins in the directory of the list, as neither a URL nor an absolute path does."""
+    return "://" not in path and not os.path.isabs(path)
 
 
 class LeftOut(NamedTuple):
@@ -216,7 +218,7 @@ def _last(sentence: str) -> str:
 
 def refused(
     kind: str, bad: Sequence[tuple[str, str]], unfetched: Sequence[tuple[str, str]] = (), earlier: Sequence[tuple[str, str]] = (), packed: bool = True,
-    base: str | None = None, whole: int = 0,
+    base: str | None = None, read: int = 0,
 ) -> ReadError:  # fmt: skip
     """Return the error of `bad_rows="fail"`.
 
@@ -227,7 +229,7 @@ def refused(
         earlier: (path, why) of broken files that an earlier run left out, and that are as they were.
         packed: whether this run has packed anything.
         base: the directory that relative paths of a list are below.
-        whole: how many files the input has.
+        read: how many files of the input were looked at, by this run or an earlier one.
     """
     broken, unfetched, whats = in_order([*earlier, *bad]), in_order(unfetched), []
     if unfetched:
@@ -247,7 +249,7 @@ def refused(
         f"{them} out and lists {them}{f' (a later run tries {them} again)' if unfetched else ''}, bad_rows=DIR copies {them} "
         f"there, too.{' What was packed so far is kept, and the next run goes on from there' if packed else ''}{lines}"
         + (f"\n  and {more:,} more" if more else "")
-        + _last(looked_for(broken, base, whole))
+        + _last(looked_for(broken, base, read))
     )
     error.broken, error.unfetched = broken, list(unfetched)
     return error

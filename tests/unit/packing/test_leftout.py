@@ -62,7 +62,7 @@ def test_what_is_left_out_stands_in_the_order_of_the_input() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "base", "whole", "told"),
+    ("bad", "base", "read", "told"),
     [
         ([gone(row) for row in range(9)], "/me", 10, True),
         ([gone(row) for row in range(8)], "/me", 10, False),
@@ -72,22 +72,27 @@ def test_what_is_left_out_stands_in_the_order_of_the_input() -> None:
         ([gone(row, f"/abs/{row}") for row in range(10)], "/me", 10, False),
         # a directory: a file has gone since
         ([("a", "there is no such file")], "/me", 1, False),
-        # packing ends when so many are broken
-        ([gone(row) for row in range(1000)], "/me", 1_000_000, True),
+        ([gone(row) for row in range(1000)], "/me", 4000, False),
+        ([gone(row, f"memory://a/{row}") for row in range(10)], "/me", 10, False),
     ],
 )
 def test_where_files_were_looked_for_is_told_if_nearly_none_is_there(
-    bad: list[tuple[str, str]], base: str | None, whole: int, told: bool
+    bad: list[tuple[str, str]], base: str | None, read: int, told: bool
 ) -> None:
-    words = leftout.looked_for(bad, base, whole)
+    words = leftout.looked_for(bad, base, read)
     assert words == (
         "they were looked for below /me; paths_in=DIR (--paths-in DIR) names the directory that their paths begin in"
         if told
         else ""
     )
-    assert (words in str(leftout.refused("images", bad, base=base, whole=whole))) and (
+    assert (words in str(leftout.refused("images", bad, base=base, read=read))) and (
         not told or str(leftout.none_left("images", bad[:3], [], base)).endswith(words)
     )
+
+
+def test_of_very_many_files_that_are_left_out_the_first_are_looked_at() -> None:
+    bad = [gone(row) for row in range(10)]
+    assert leftout.looked_for(bad, "/me", 1000, 950) and not leftout.looked_for(bad, "/me", 1000, 250)
 
 
 def test_the_last_part_that_lists_a_file_says_whether_it_is_left_out(state: State) -> None:
