@@ -13,8 +13,15 @@ _JOINS = "\u200c\u200d"
 
 
 def harmless(text: str) -> str:
-    """Return a text without colours and without control characters but line ends and tabs: others are written as \\x1b and so on."""
-    return text if text.isprintable() else _escaped(_COLOURS.sub("", text), "\n\t")
+    """Return a text without colours and without control characters but line ends and tabs: others are written as \\x1b and so on.
+
+    Of a line that writes over itself, as a bar of progress does, the end stays, as on a terminal.
+    """
+    if text.isprintable():
+        return text
+    # Keras goes back by both characters, also in a file
+    lines = _COLOURS.sub("", text).replace("\b", "").split("\n")
+    return _escaped("\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines), "\n\t")
 
 
 def printable(text: str) -> str:

@@ -11,7 +11,7 @@ from akrunner.folders.words import harmless, printable
 
 def test_control_characters_are_shown_as_they_are_written() -> None:
     assert harmless("größe 🙂 a\tb\nc") == "größe 🙂 a\tb\nc"
-    assert harmless("\x1b[2Jred\x07\x00\r\x9b\u202e") == "\\x1b[2Jred\\x07\\x00\\r\\x9b\\u202e"
+    assert harmless("\x1b[2Jred\x07\x00\x9b\u202e") == "\\x1b[2Jred\\x07\\x00\\x9b\\u202e"
 
 
 def test_a_name_is_one_line() -> None:
@@ -21,6 +21,7 @@ def test_a_name_is_one_line() -> None:
 def test_a_bar_of_progress_in_the_end_of_a_log_stays_readable() -> None:
     """As Keras writes it into a file."""
     assert harmless("\x1b[1m1/3\x1b[0m \x1b[32m━━\x1b[0m\x1b[37m━\x1b[0m") == "1/3 ━━━"
+    assert harmless("a\n1/3 ━━━ 2s" + "\b" * 10 + "\r2/3 ━━━" + "\b" * 8 + "\r\nb\r\n\r") == "a\n2/3 ━━━\nb\n"
 
 
 def test_spaces_and_joins_of_other_scripts_stay() -> None:
