@@ -149,13 +149,16 @@ def found(version: str = "") -> Iterator[str]:
     there = glob.glob(os.path.join(pyenv, "versions", f"{version}*", "bin", "python"))
     yield from sorted(there, key=_by_number, reverse=True)
     names = [f"python{version}"] if version else [f"python3.{minor}" for minor in range(14, 6, -1)]
+    # a shim of pyenv starts one of the interpreters above, and hides those behind it
+    shims = os.path.join(os.path.abspath(pyenv), "shims")
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    behind = os.pathsep.join(one for one in folders if os.path.abspath(one) != shims)
     seen = set()
-    for path in filter(None, map(shutil.which, [*names, "python3"])):
+    for path in filter(None, (shutil.which(name, path=behind) for name in [*names, "python3"])):
         # python3 beside the python3.11 that it links to is the same interpreter; a venv's is another than the one it was made
         # from
         where = (os.path.dirname(os.path.abspath(path)), os.path.realpath(path))
-        # a shim of pyenv starts one of the interpreters above
-        if where not in seen and where[0] != os.path.join(pyenv, "shims"):
+        if where not in seen:
             seen.add(where)
             yield path
 

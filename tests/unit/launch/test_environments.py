@@ -103,6 +103,15 @@ def test_the_newest_of_pyenvs_comes_first(tmp_path: Path) -> None:
     assert list(environments.found("3.9")) == [made["3.9.18"], made["3.9.2"]]
 
 
+def test_a_shim_of_pyenv_hides_no_interpreter_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    executable(tmp_path / "pyenv" / "shims" / "python3")
+    on_path = executable(tmp_path / "path" / "python3")
+    monkeypatch.setenv("PATH", f"{tmp_path}/pyenv/shims/:{tmp_path}/path")
+    assert list(environments.found()) == [on_path]
+    monkeypatch.setenv("PATH", f"{tmp_path}/pyenv/shims")
+    assert list(environments.found()) == []
+
+
 def test_alinks_variable_may_name_an_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TF115_PYTHON_ENV_PATH", "~/bin/py")
