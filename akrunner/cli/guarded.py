@@ -62,14 +62,14 @@ def exit_codes(own: str, terminated: str = "", timeout: str = "") -> str:
     )
 
 
-def of_jobs(failed: str) -> str:
-    """Return the same for a command that runs jobs. Args: failed: what is on stderr if the job fails."""
+def of_jobs(failed: str, limit: str = "--timeout") -> str:
+    """Return the same for a command that runs jobs. Args: failed: what is on stderr if the job fails; limit: its time limit."""
     return exit_codes(
         f"0 the job succeeded; 1 it failed, and stderr has {failed}; 2 nothing was started, because of an argument, the input or a "
         "limit of this machine; 3 the input could not be read to its end, or has a value that cannot be converted; 4 what was written "
         "could not be stored",
         "the Flink job was cancelled",
-        "--timeout has passed, and the job was ended",
+        f"{limit} has passed, and the job was ended",
     )
 
 
@@ -150,7 +150,7 @@ def _failed(error: BaseException, as_json: bool) -> int:
         return _say("WriteError", lost + done, EXIT_WRITE, False, kind=True)
     code = next((code for kind, code in _CODES if isinstance(error, kind)), EXIT_FAULT)
     if isinstance(error, akrunner.JobError) and error.fault:
-        return _say(type(error).__name__, str(error), EXIT_FAULT, as_json, kind=True, body=failure(error, EXIT_FAULT))
+        return _told(error, EXIT_FAULT, as_json)
     if code == EXIT_FAULT and shortage(error):
         started = _in_engine(error)
         ours = akrunner.JobError if started else akrunner.ConfigError
@@ -161,6 +161,11 @@ def _failed(error: BaseException, as_json: bool) -> int:
         message = f"this is a fault of akrunner, not yours: {type(error).__name__}: {in_words(error)}"
         trace = redacted("".join(traceback.format_exception(error)))
         return _say("InternalError", message, code, as_json, trace)
+    return _told(error, code, as_json)
+
+
+def _told(error: BaseException, code: int, as_json: bool) -> int:
+    """Print an error with its notes. Returns: the exit code."""
     body = failure(error, code) if as_json else None
     message = "\n".join([str(error), *getattr(error, "__notes__", ())])
     return _say(type(error).__name__, message, code, as_json, kind=True, body=body)
@@ -169,19 +174,19 @@ def _failed(error: BaseException, as_json: bool) -> int:
 def _left(error: BaseException) -> str:
     """Return half a sentence that says what a signal leaves behind.
 
-    It says that every task of a job was stopped, and that no table was changed, or which tables are changed already; or what became of an output that was
+    It says that every task of a job was stopped, and that no table was changed, or which tables are changed already; and what became of an output that was
     just being committed.
     """
-    store = sys.modules.get("akrunner.tables.store")
+    store, commits = (sys.modules.get(f"akrunner.{name}") for name in ("tables.store", "io.commits"))
     names = list(dict.fromkeys(store.CHANGED)) if store is not None else []
-    notes = [note for one in _chain(error) for note in getattr(one, "__notes__", ())]
+    said = [told for one in _chain(error) for told in commits.told_of(one)] if commits is not None else []
     tasks = "akrunner.engines.supervisor" in sys.modules and not _raised_in(error, "akrunner.tables.statements")
     told = "; every task was stopped" if tasks else ""
-    if notes:
-        return f"{told}. {' '.join(notes)}"
     if names:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        return f"{told}. Changed already, and it stays so: {', '.join(names[:5])}{more}"
+        said.append(f"Changed already, and it stays so: {', '.join(names[:5])}{more}")
+    if said:
+        return f"{told}. {'. '.join(said)}"
     # it is not known whether MaxCompute has run a statement that it was sent; and an output of `pack` is no table
     untouched = store is not None and "akrunner.tables.maxcompute" not in sys.modules
     untouched = untouched and not _raised_in(error, "akrunner.packing.job")
@@ -316,7 +321,7 @@ def failure(error: BaseException, code: int) -> dict[str, Any]:
     for name in ("broken", "unfetched"):
         if getattr(error, name, ()):
             body[name] = [list(one) for one in getattr(error, name)]
-    for name in ("row", "column", "statement"):
+    for name in ("row", "column", "statement", "lines"):
         if getattr(error, name, None) is not None:
             body[name] = getattr(error, name)
     if "statement" in body:

@@ -9,8 +9,7 @@ import typer
 
 import akrunner
 from akrunner.cli import given, show, statements
-from akrunner.cli.guarded import EPILOG as OF_A_JOB
-from akrunner.cli.guarded import EXIT_USAGE, emit, failure
+from akrunner.cli.guarded import EXIT_USAGE, emit, failure, of_jobs
 from akrunner.folders.words import harmless
 from akrunner.foreign import redacted
 from akrunner.options import of_command
@@ -37,7 +36,10 @@ script, and akrunner stands in for the odpscmd that it calls.
 
 The names of this command's own options begin with two dashes, except -f, -e and -q; those of PAI's options begin with one.
 """
-EPILOG = f"{OF_A_JOB} With -f run.sh, it is the exit code of the shell script."
+EPILOG = (
+    of_jobs("the script's traceback", "--timeout, or maxTrainingTimeInHour of PAI's command,")
+    + " With -f run.sh, it is the exit code of the shell script."
+)
 #: this command's own options with one dash -> whether they take a value
 _OWN = {
     "-h": False,

@@ -21,6 +21,7 @@ import akrunner
 from akrunner.cli import lines, show, signals
 from akrunner.foreign import redacted, secrets
 from akrunner.io import formats
+from akrunner.io.commits import told_of
 from akrunner.io.sinks import LineWriter
 from akrunner.io.streams import check_restarts, is_stream
 from akrunner.running.outputs import check_stream_apart, check_stream_output, check_stream_url, run_into, stream_sink
@@ -216,7 +217,7 @@ def _committed(job: akrunner.StreamJob, output: Output, screen: show.Screen) -> 
         run_into(sink, written)
     except BaseException as e:
         # a signal that came while the output was committed has a note that says what became of it
-        if not isinstance(e, Exception) and hasattr(e, "__notes__"):
+        if told_of(e):
             raise
         screen.note(
             f"{output.path} was not written: it comes when the stream has ended well, and {rows:,} rows were thrown away "

@@ -97,6 +97,7 @@ def last_step(shown: str, step: Callable[[], object], elsewhere: bool = False) -
         raise
     except BaseException as e:
         e.add_note(told)
+        vars(e)["of_commits"] = [*told_of(e), told]
         vars(e)["output_written"] = written
         raise
 
@@ -104,6 +105,11 @@ def last_step(shown: str, step: Callable[[], object], elsewhere: bool = False) -
 def may_be_written(error: BaseException) -> bool:
     """Whether an exception ended the job although its output is there, or may come to be there."""
     return still_runs(error) or bool(getattr(error, "output_written", False))
+
+
+def told_of(error: BaseException) -> list[str]:
+    """Return what a signal's exception says of the outputs that were just being committed; empty: of none."""
+    return list(getattr(error, "of_commits", ()))
 
 
 def still_runs(error: BaseException) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import sys
 from typing import Any
 
@@ -15,6 +16,7 @@ from akrunner.cli import guarded
 from akrunner.cli.guarded import asks_for_json, emit, ended, telling
 from akrunner.cli.main import main as command
 from akrunner.errors import TaskFailure
+from akrunner.io.commits import last_step
 from akrunner.tables import store
 
 ENDS = [
@@ -71,6 +73,38 @@ def test_a_signal_that_comes_when_tables_were_changed(
 
     assert ended(run, False) == 130
     assert ". Changed already, and it stays so: odps://p/tables/t" in capsys.readouterr().err
+
+
+def test_a_signal_that_comes_at_a_commit_hides_no_changed_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "CHANGED", ["odps://p/tables/t"])
+
+    def run() -> Any:
+        try:
+            last_step("o.csv", lambda: os.kill(os.getpid(), signal.SIGINT))
+        except KeyboardInterrupt as e:
+            e.add_note("before that: 1 file was passed over")
+            raise
+
+    assert ended(run, False) == 130
+    said = capsys.readouterr().err
+    assert (
+        "output: o.csv was written: its commit ended before the signal took effect. Changed already, and it stays so: " in said
+    )
+    assert "before that" not in said
+
+
+def test_a_fault_has_its_notes(capsys: pytest.CaptureFixture[str]) -> None:
+    error = akrunner.JobError("a task sent nonsense")
+    error.fault = True
+    error.add_note("before that: 1 file was passed over")
+
+    def run() -> Any:
+        raise error
+
+    assert ended(run, False) == 70
+    assert capsys.readouterr().err.endswith("a task sent nonsense\nbefore that: 1 file was passed over\n")
 
 
 @pytest.mark.parametrize(

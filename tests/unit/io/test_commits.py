@@ -13,7 +13,7 @@ import pytest
 from akrunner.errors import WriteError
 from akrunner.foreign import underway
 from akrunner.io import commits
-from akrunner.io.commits import closing, committed, last_step, release, still_runs
+from akrunner.io.commits import closing, committed, last_step, release, still_runs, told_of
 from akrunner.patience import Patience
 from tests.conftest import wait_for
 
@@ -89,6 +89,7 @@ def test_a_signal_waits_for_the_last_step_and_says_that_it_is_done(elsewhere: bo
         last_step("the table", step, elsewhere)
     assert done == [1] and not still_runs(told.value)
     assert told.value.__notes__ == ["output: the table was written: its commit ended before the signal took effect"]
+    assert told_of(told.value) == told.value.__notes__
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
