@@ -254,7 +254,13 @@ class StatementError(WriteError):
 
 
 class JobManagerLostError(JobError):
-    """The JobManager of the Flink cluster went away while the job ran: it was killed, or its REST service does not answer."""
+    """The JobManager of the Flink cluster went away while the job ran: it was killed, or its REST service does not answer.
+
+    Attributes:
+        lines: what `akrunner logs --follow --json` had read of the job's lines by then; None elsewhere.
+    """
+
+    lines: Sequence[str] | None = None
 
 
 class JobStalledError(JobError):

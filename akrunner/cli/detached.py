@@ -151,15 +151,20 @@ def logs(
     """Show what a detached job's tasks have printed so far, and how far the job is, from the TaskManagers' logs."""
     from akrunner import detached
 
-    where = master(flink_master)
-    lines = []
-    for line in detached.logs(where, job, follow):
-        if as_json:
-            lines.append(line)
-        else:
-            typer.echo(harmless(line))
-    # the lines end when the job has ended; how it ended is asked for
-    last = detached.wait(where, job) if follow else None
+    where, lines = master(flink_master), []
+    # by its whole id from now on: another job's may begin in the same way
+    found = detached.status(where, job) if follow else None
+    try:
+        for line in detached.logs(where, found or job, follow):
+            if as_json:
+                lines.append(line)
+            else:
+                typer.echo(harmless(line))
+        # the lines end when the job has ended; how it ended is asked for
+        last = detached.wait(where, found) if found is not None else None
+    except akrunner.JobManagerLostError as e:
+        e.lines = lines
+        raise
     code = _code(last, True) if last is not None else 0
     if as_json:
         emit({"ok": code == 0, "exit_code": code, **(dataclasses.asdict(last) if last is not None else {}), "lines": lines})

@@ -249,21 +249,23 @@ def status(master: str, job: str) -> Status:
     return found
 
 
-def wait(master: str, job: str, every: float = 1.0) -> Status:
+def wait(master: str, job: str | Status, every: float = 1.0) -> Status:
     """Wait until a job has ended, and return its state.
 
     Args:
         master: "host:port" of the cluster.
-        job: as in `status`.
+        job: as in `status`; or a state that the job had, which is asked for again at once.
         every: seconds from one request for the state to the next.
     Raises:
         ConfigError: there is no such cluster, or no such job.
         JobManagerLostError: the cluster answered at first, and its JobManager is gone.
     """
-    found = status(master, job)
+    found = status(master, job) if isinstance(job, str) else job
     answered = time.monotonic()
+    pause = every if isinstance(job, str) else 0.0
     while not found.ended:
-        time.sleep(every)
+        time.sleep(pause)
+        pause = every
         try:
             with _going_on(master, found.id):
                 found = status(master, found.id)
@@ -312,34 +314,35 @@ def _error(cluster: Rest, job: str) -> str | None:
     return next(iter(last[-1:] or causes[-1:] or [trace.splitlines()[0] for trace in traces]), None)
 
 
-def logs(master: str, job: str, follow: bool = False) -> Iterator[str]:
+def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
     """Yield what the tasks and the host have printed, line by line, as far as the logs of the TaskManagers have it.
 
     Args:
         master: "host:port" of the cluster.
-        job: as in `status`.
+        job: as in `wait`.
         follow: whether to continue until the job has ended.
     Raises:
         ConfigError: there is no such cluster or job, or the job was not submitted as a detached one.
-        JobManagerLostError: the JobManager is gone while lines are followed.
+        JobManagerLostError: the JobManager is gone while lines are read.
     """
-    found = status(master, job)
+    found = status(master, job) if isinstance(job, str) else job
     tag = re.search(r"\[(\w+)\]$", found.name)
     if tag is None:
-        raise ConfigError(f"job {job!r} was not submitted with --detach: its lines are its submitter's")
+        raise ConfigError(f"job {found.id!r} was not submitted with --detach: its lines are its submitter's")
     mark, cluster = f"akrunner[{tag.group(1)}] ", Rest(master)
     told: dict[str, int] = {}
     while True:
         last = found.ended or not follow
-        for taskmanager in cluster.taskmanagers():
-            lines = _Marked(cluster, taskmanager, mark)
-            try:
-                yield from itertools.islice(lines, told.get(taskmanager, 0), None)
-            except ClusterError as e:
-                # a TaskManager that is gone has taken its lines with it
-                if not e.missing:
-                    raise
-            told[taskmanager] = lines.count
+        with _going_on(master, found.id):
+            for taskmanager in cluster.taskmanagers():
+                lines = _Marked(cluster, taskmanager, mark)
+                try:
+                    yield from itertools.islice(lines, told.get(taskmanager, 0), None)
+                except ClusterError as e:
+                    # a TaskManager that is gone has taken its lines with it
+                    if not e.missing:
+                        raise
+                told[taskmanager] = lines.count
         if last:
             return
         time.sleep(_FOLLOW_SECONDS)

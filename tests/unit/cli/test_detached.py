@@ -14,7 +14,7 @@ from akrunner.cli import detached
 from akrunner.cli.main import main
 from akrunner.detached import Status
 from akrunner.engines.flink import FlinkEngine
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, JobManagerLostError
 
 RUNNING = Status("0123456789abcdef", "akrunner train.py [ab]", "RUNNING", 12.4, 3, 2)
 DONE = Status("fedcba9876543210", "akrunner run.py [cd]", "FINISHED", 100.6, 1, 0)
@@ -57,14 +57,17 @@ def test_the_address_that_is_given_wins_over_the_environment_and_that_over_a_clu
         ("status 01", "status", RUNNING, ("h:1", "01")),
         ("status 01 --wait", "wait", DONE, ("h:1", "01")),
         ("logs 01", "logs", [], ("h:1", "01", False)),
-        ("logs 01 -f", "logs", [], ("h:1", "01", True)),
-        ("logs 01 -f", "wait", DONE, ("h:1", "01")),
+        ("logs 01 -f", "status", RUNNING, ("h:1", "01")),
+        # another job's id may begin so by then
+        ("logs 01 -f", "logs", [], ("h:1", RUNNING, True)),
+        ("logs 01 -f", "wait", DONE, ("h:1", RUNNING)),
         ("cancel 01", "cancel", CANCELED, ("h:1", "01")),
     ],
 )
 def test_the_cluster_is_asked_for_what_the_line_says(line: str, name: str, answer: Any, given: Any, fake: Fake) -> None:
     fake("logs", [])
     fake("wait", DONE)
+    fake("status", RUNNING)
     asked = fake(name, answer)
     assert main([*line.split(), "--flink-master", "h:1"]) == 0
     assert asked == [given]
@@ -156,6 +159,20 @@ def test_lines_of_the_log_are_printed_or_one_list(fake: Fake, capsys: pytest.Cap
     assert capsys.readouterr().out == "[chief:0] a\n[chief:0] b\n"
     assert main(["logs", "1", "--flink-master", "h:1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lines"] == ["[chief:0] a", "[chief:0] b"]
+
+
+def test_lines_are_kept_if_the_cluster_goes_behind_them(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gone(*given: Any) -> Status:
+        raise JobManagerLostError("the JobManager at h:1 is gone")
+
+    fake("status", RUNNING)
+    fake("logs", ["[chief:0] a"])
+    monkeypatch.setattr(jobs, "wait", gone)
+    assert main(["logs", "1", "-f", "--flink-master", "h:1", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["error"], told["exit_code"], told["lines"]) == ("JobManagerLostError", 1, ["[chief:0] a"])
 
 
 def test_how_a_job_was_ended_is_printed(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:

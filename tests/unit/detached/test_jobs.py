@@ -57,6 +57,16 @@ def test_a_moment_without_an_answer_is_waited_through() -> None:
         assert detached.wait(master, "abc", 0.02).state == "FINISHED"
 
 
+def test_a_job_that_was_seen_is_not_called_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_GONE_SECONDS", 0.0)
+    seen = detached.Status("abc", "akrunner a.py [12]", "RUNNING", 1.0, 2, 2)
+    with answering(lambda connection: None) as master:
+        with pytest.raises(JobManagerLostError, match=f"the JobManager at {master} is gone"):
+            detached.wait(master, seen, 0.02)
+        with pytest.raises(JobManagerLostError, match=f"the JobManager at {master} is gone"):
+            list(detached.logs(master, seen, True))
+
+
 def test_defaults_go_along_as_numbers_and_texts(tmp_path: Path) -> None:
     job: Any = SimpleNamespace(python="python3")
     given = {"age": 0, "day": "2026-11-23"}
