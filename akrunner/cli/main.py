@@ -34,6 +34,10 @@ _EXIT_CODES = exit_codes(
     "0 it is done; 1 it failed; 2 an argument does not allow it, or what it names is not there; 3 rows could not be read; 4 what was "
     "written could not be stored"
 )
+#: the same for commands that read and write no rows
+_WITHOUT_ROWS = exit_codes(
+    "0 it is done; 1 it failed; 2 an argument does not allow it, or what it names is not there; 4 stdout could not be written"
+)
 #: those that all commands have; what else one has is in its own help
 _ALL = exit_codes(
     "each command's --help has its own; of all of them: 0 it is done; 1 it failed; 2 an argument does not allow it"
@@ -77,7 +81,7 @@ def _odpscmd(app: typer.Typer) -> None:
 def _pai(app: typer.Typer) -> None:
     from akrunner.cli import given, pai
 
-    app.command("pai", help=pai.HELP, epilog=EPILOG)(given.command("pai", pai.pai))
+    app.command("pai", help=pai.HELP, epilog=pai.EPILOG)(given.command("pai", pai.pai))
 
 
 def _predict(app: typer.Typer) -> None:
@@ -95,13 +99,13 @@ def _replay(app: typer.Typer) -> None:
 def _env(app: typer.Typer) -> None:
     from akrunner.cli import env
 
-    app.add_typer(env.app, name="env", epilog=_EXIT_CODES)
+    app.add_typer(env.app, name="env", epilog=_WITHOUT_ROWS)
 
 
 def _flink(app: typer.Typer) -> None:
     from akrunner.cli import flink
 
-    app.add_typer(flink.app, name="flink", epilog=_EXIT_CODES)
+    app.add_typer(flink.app, name="flink", epilog=_WITHOUT_ROWS)
 
 
 def _tables(app: typer.Typer) -> None:
@@ -113,7 +117,7 @@ def _tables(app: typer.Typer) -> None:
 def _warm(app: typer.Typer) -> None:
     from akrunner.cli import warm
 
-    app.add_typer(warm.app, name="warm", epilog=_EXIT_CODES)
+    app.add_typer(warm.app, name="warm", epilog=_WITHOUT_ROWS)
 
 
 #: the variable that a shell's completion script (`--show-completion`) sets when it calls the command for possible next words

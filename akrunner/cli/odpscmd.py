@@ -11,8 +11,11 @@ import akrunner
 from akrunner.checks import STDIN, check_stdin
 from akrunner.cli import show, statements
 from akrunner.cli.guarded import exit_codes
+from akrunner.folders.words import harmless
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from akrunner.pai_mode.client import Call
     from akrunner.pai_mode.job import Done
     from akrunner.pai_mode.texts import Statements
@@ -61,9 +64,13 @@ def odpscmd(ctx: typer.Context) -> None:
         quiet = bool(options.get("quiet"))
         screen = show.Screen(as_json=False, quiet=quiet, log=bool(options["debug"]))
         job = statements.Statements(options, screen, False, quiet, done)
-        job.run(
-            _given(job, call, options), lambda statement, rows: typer.echo(client.as_printed(statement, rows, call.machine))
-        )
+
+        def show_rows(statement: str, rows: pa.Table) -> None:
+            text = client.as_printed(statement, rows, call.machine)
+            # a program reads the values as they are, from which Typer would cut colours; a person's terminal must not be steered
+            typer.echo(harmless(text) if sys.stdout.isatty() else text, color=True)
+
+        job.run(_given(job, call, options), show_rows)
 
 
 def _given(job: statements.Statements, call: Call, options: dict[str, Any]) -> Statements:

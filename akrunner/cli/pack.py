@@ -33,7 +33,7 @@ EPILOG = (
         "was packed, because of an argument, the input or the output; 3 a file is broken, or a table cannot be read; 4 the output could "
         "not be written"
     )
-    + " After 1, 4 and a signal, the same command goes on where this one has stopped."
+    + " After 1, 3, 4 and a signal, the same command goes on where this one has stopped."
 )
 HELP = """
 Pack files, texts or a table into a few large files of records, shuffled as a whole and split once. Read them as --input OUTPUT/train.
@@ -155,7 +155,9 @@ def _say(done: Packed, quiet: bool) -> None:
     rows = "row" if done.total_rows == 1 and len(done.splits) == 1 else "rows"
     if done.dry_run and done.kind == "rows":
         # rows of tables are counted only when they are read
-        typer.echo(f"classes: {f'of the column {done.label}' if done.label else 'none (--label names their column)'}")
+        typer.echo(
+            f"classes: {f'of the column {printable(done.label)}' if done.label else 'none (--label names their column)'}"
+        )
         typer.echo("nothing was written: that was a dry run")
         return
     if done.dry_run:
@@ -167,16 +169,21 @@ def _say(done: Packed, quiet: bool) -> None:
             typer.echo(f"classes: {_some(done.labels)}")
         return
     if not (done.rows or done.skipped_rows > done.skipped_before or done.unfetched_rows):
-        typer.echo(f"nothing is new: {done.path} has {counted(done.total_rows, 'row')} ({splits})")
+        typer.echo(f"nothing is new: {printable(done.path)} has {counted(done.total_rows, 'row')} ({splits})")
         return
     typer.echo(
         f"packed {counted(done.rows, done.kind[:-1])} in {done.seconds:.1f} s: {splits} {rows} in "
         f"{counted(done.shards, 'file')} of {size_in_words(done.bytes)}"
     )
     if done.labels:
-        instead = f"; label and label_name stand in place of the column {done.label}" if done.label not in ("", "label") else ""
+        instead = (
+            f"; label and label_name stand in place of the column {printable(done.label)}"
+            if done.label not in ("", "label")
+            else ""
+        )
         typer.echo(f"classes: {_some(done.labels)} (labels.json){instead}")
-    typer.echo(f"output: {done.path}   (--input {done.path}/{_to_train_on(done.splits)})")
+    place = printable(done.path)
+    typer.echo(f"output: {place}   (--input {place}/{_to_train_on(done.splits)})")
     sys.stdout.flush()
 
 

@@ -27,7 +27,8 @@ interpreter, so that breakpoint() works. Its rows, files and parameters are all 
 """
 EPILOG = exit_codes(
     "0 main() returned; 1 it raised, and stderr has the traceback, or the interpreter could not run it; 2 WORK_DIR or an option is "
-    "wrong, and nothing was run; another number: the script called sys.exit() with it"
+    "wrong, and nothing was run; another number: the script called sys.exit() with it, or a signal has ended the script, and it is 128 "
+    "and the signal's number (137: SIGKILL)"
 )
 
 

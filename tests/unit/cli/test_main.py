@@ -1,5 +1,6 @@
 """Which module is imported for which command."""
 
+import importlib
 import json
 import re
 import subprocess
@@ -228,6 +229,15 @@ def _said_of_exit_codes(words: tuple[str, ...], command: Any) -> Iterator[str]:
 
 def test_every_command_says_its_exit_codes_and_only_of_its_own_options() -> None:
     assert [wrong for words, command in _every(load([])) for wrong in _said_of_exit_codes(words, command)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [*((one, one) for one in ("doctor", "odpscmd", "pack", "pai")), ("predict", "predicting"), ("replay", "replaying")],
+)
+def test_a_commands_own_exit_codes_are_in_its_help(name: str, file: str) -> None:
+    module = importlib.import_module(f"akrunner.cli.{file}")
+    assert load([name]).commands[name].epilog.startswith(module.EPILOG)
 
 
 @pytest.mark.parametrize("width", [80, 200])

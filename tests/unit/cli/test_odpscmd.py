@@ -48,6 +48,15 @@ def test_rows_are_printed_as_csv_where_that_is_asked_for(capsys: pytest.CaptureF
     assert capsys.readouterr().out == 'id\n1\n2\nt\n"a,b"\n'
 
 
+def test_rows_do_not_steer_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["odpscmd", "-M", "-e", "select '\x1b[2J' as t;"]
+    assert main(line) == 0
+    assert capsys.readouterr().out == "t\n\x1b[2J\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(line) == 0
+    assert capsys.readouterr().out == "t\n\\x1b[2J\n"
+
+
 def test_statements_of_files_and_of_the_line_run_in_their_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "job.sql").write_text("select 2 as b;\n")
     line = ["odpscmd", "-M", "-e", "select 1 as a;", "-f", str(tmp_path / "job.sql"), "-e", "select 3 as c;"]
