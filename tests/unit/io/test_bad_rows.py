@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from akrunner.errors import ConfigError, SourceError
 from akrunner.io.bad_rows import MOST_BAD_ROWS, BadRow, BadRows, Limit, kept
+from akrunner.io.commits import last_step
 from akrunner.options import OPTIONS
 
 
@@ -182,3 +184,15 @@ def test_messages_that_are_one_too_many_are_in_the_file(tmp_path: Path) -> None:
         take(bad, 2)
     (file,) = (tmp_path / "bad").iterdir()
     assert len(file.read_bytes().splitlines()) == 2
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["the output is there", "the output is not there"])
+def test_bad_rows_stay_if_a_signal_ended_the_job_behind_its_output(taken: bool, tmp_path: Path) -> None:
+    bad = made(str(tmp_path / "bad"))
+    with pytest.raises(KeyboardInterrupt), kept(bad):
+        take(bad, 1)
+        bad.commit()
+        if not taken:
+            raise KeyboardInterrupt
+        last_step("out.csv", lambda: signal.raise_signal(signal.SIGINT))
+    assert len(list((tmp_path / "bad").iterdir())) == taken
