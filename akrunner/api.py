@@ -18,8 +18,8 @@ from akrunner.model import Model, check_target, new_folder, remove_checkpoints
 from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import Prepared, prepare
 from akrunner.prepare.layouts import layout_of
-from akrunner.running.engines import check_observer
 from akrunner.running.inputs import arriving_source, table_of
+from akrunner.running.observer import check_observer
 from akrunner.running.outputs import in_time, keeping, run_into
 from akrunner.running.result import Result
 from akrunner.stream_job import StreamJob

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from akrunner.errors import (
     InputLostError,
     JobError,
+    JobManagerLostError,
     JobStalledError,
     JobTimeoutError,
     OutputError,
@@ -52,6 +53,21 @@ class FailureKind(Enum):
         kind = object.__new__(cls)
         kind._value_, kind.error, kind.final = value, error, final
         return kind
+
+
+#: errors after which no attempt follows: that of each kind that is final, and that of a cluster which has nobody left to start one
+_FINAL = (*(kind.error for kind in FailureKind if kind.final), JobManagerLostError)
+
+
+def is_last(error: type[JobError], failures: int, max_restarts: int) -> bool:
+    """Whether a job ends with a failure, instead of being started again: the one rule for every engine.
+
+    Args:
+        error: the exception of the job if it ends.
+        failures: how many failures there were that count, with this one.
+        max_restarts: after how many of them the job is started again.
+    """
+    return failures > max_restarts or issubclass(error, _FINAL)
 
 
 class Timed(Protocol):
@@ -111,7 +127,7 @@ class FailurePolicy:
             return Decision(False)
         if port_restarts == 0 and is_port_taken(root):
             return Decision(True, f"[{root.task}] found its port taken; everything was started again with new ports", True)
-        if kind.final or restarts >= self.max_restarts:
+        if is_last(kind.error, restarts + 1, self.max_restarts):
             return Decision(False)
         return Decision(
             True, f"[{root.task}] {root.what}; everything was started again ({restarts + 1} of {self.max_restarts})"

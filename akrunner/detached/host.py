@@ -97,7 +97,7 @@ def _run(order: dict[str, Any], lines: Lines, secrets: queue.Queue[bytes]) -> st
         secrets: the lines that were written to stdin.
     """
     from akrunner import verbs
-    from akrunner.engines.flink.host.detached_engine import DetachedEngine
+    from akrunner.detached.engine import DetachedEngine
     from akrunner.engines.flink.schemas import schema_of
     from akrunner.serving.verbs import predict
 

@@ -34,7 +34,7 @@ from akrunner.pai_mode.plan import Plan, Wishes, planned
 from akrunner.pai_mode.words import Command
 from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import prepare
-from akrunner.running.engines import check_observer
+from akrunner.running.observer import check_observer
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.spec import STALL_ACTIONS, TablesSpec

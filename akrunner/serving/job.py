@@ -56,8 +56,8 @@ from akrunner.prepare.places import check_directories, directory
 from akrunner.prepare.python import check_requirements, interpreter_for
 from akrunner.prepare.reading import Reading
 from akrunner.prepare.schemas import schema_of
-from akrunner.running.engines import check_observer
 from akrunner.running.inputs import arriving_source, table_of
+from akrunner.running.observer import check_observer
 from akrunner.running.outputs import in_time, keeping, run_into
 from akrunner.running.result import Result
 from akrunner.schema import Schema

@@ -33,7 +33,7 @@ from akrunner.engines.flink.taskmanager import agent
 from akrunner.engines.flink.keys import Door
 try:
     agent.work(Door.of(json.loads(sys.stdin.readline())), job="abc")
-except (agent.SubmitterGone, agent.JobFailed, OSError) as e:
+except (agent.HostGone, agent.JobFailed, OSError) as e:
     print("the agent has ended:", type(e).__name__, e, file=sys.stderr)
 """
 WAITS = """

@@ -293,9 +293,23 @@ MAY: dict[str, set[str]] = {
 #: package -> the rooms that may import it
 ONLY_IN = {
     "pyflink": {"engines/flink"},
+    "py4j": {"engines/flink"},
     "grpc": {"engines/flink"},
+    "google": {"engines/flink"},
     "cryptography": {"engines/flink/host/issue"},
     "PIL": {"packing/pictures"},
+    "adbc_driver_flightsql": {"io/systems"},
+    "adbc_driver_manager": {"io/systems"},
+    "adbc_driver_postgresql": {"io/systems", "io/pg_ranges"},
+    "adbc_driver_snowflake": {"io/systems"},
+    "adbc_driver_sqlite": {"io/systems"},
+    "lance": {"io"},
+    "datasets": {"io"},
+    "fastavro": {"io"},
+    "openpyxl": {"io/formats/excel"},
+    "google_crc32c": {"codec/crc32c"},
+    "typer": {"cli"},
+    "rich": {"cli", "tables/grid"},
     "deltalake": {"io/systems/delta"},
     "pyiceberg": {"io/systems/iceberg"},
     "duckdb": {"io", "alink", "tables"},
@@ -307,6 +321,8 @@ ONLY_IN = {
     "tensorflow": {"worker"},
     "pyarrow": set(MAY) - {"wire", "worker", "errors", "foreign", "leftovers", "spec", "", "__main__"},
 }
+#: libraries that every room of the host half may import
+ANYWHERE = {"fsspec", "numpy", "pandas", "polars", "psutil"}
 #: packages of the bundle that have PAI's names (`worker/pai`)
 PAIS = {"common_io", "paiio", "pai"}
 #: and those with Alink's (`worker/akdl`, `worker/flink_ml`)
@@ -328,13 +344,15 @@ class Read(NamedTuple):
 
     Attributes: imports: the name of each that it imports, with `akrunner.x` for `from akrunner import x`; needed: those that are imported at its
     top or when a function is called, and modules of akrunner by their whole name; for types alone does not count; loaded: those that it gives as
-    strings to what imports or looks for them (`import_module("x")`); texts: what stands in strings that mention akrunner, docstrings apart.
+    strings to what imports or looks for them (`import_module("x")`); texts: what stands in strings that mention akrunner, docstrings apart; begun:
+    how the names of modules of akrunner begin that are put together (`f"akrunner.x.{name}"`).
     """
 
     imports: list[str]
     needed: set[str]
     loaded: set[str]
     texts: list[str]
+    begun: set[str]
 
 
 def _called(node: ast.AST, loaders: set[str]) -> list[ast.expr]:
@@ -360,8 +378,9 @@ def loaders() -> set[str]:
 
 
 def _strings(given: list[ast.expr]) -> set[str]:
-    """Return the strings that stand there, by themselves, in a tuple or list, or as the beginning of an f-string."""
+    """Return the strings that stand there, by themselves, in a tuple or list, or as the beginning of an f-string or a sum."""
     inner = [child for one in given for child in (one.elts if isinstance(one, ast.Tuple | ast.List) else [one])]
+    inner = [one.left if isinstance(one, ast.BinOp) else one for one in inner]
     firsts = [one.values[0] if isinstance(one, ast.JoinedStr) and one.values else one for one in inner]
     return {one.value for one in firsts if isinstance(one, ast.Constant) and isinstance(one.value, str)}
 
@@ -376,11 +395,28 @@ def _loaded(tree: ast.AST) -> set[str]:
     return found
 
 
+def _beginning(node: ast.AST) -> str:
+    """Return what the names begin with that are put together there: by an f-string, `+`, `%` or `format`; "" if it is no name."""
+    texts: list[str] = []
+    if isinstance(node, ast.JoinedStr):
+        texts = [one.value if isinstance(one, ast.Constant) else "{}" for one in node.values]
+    elif isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant):
+        texts = [str(node.left.value), "{}" if isinstance(node.op, ast.Add) else ""]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        texts = [str(node.func.value.value)] if isinstance(node.func.value, ast.Constant) else []
+    found = re.fullmatch(r"(akrunner\.[\w.]*)(?:\{\w*\}|%s|[\w.])*", "".join(texts))
+    return found[1] if found else ""
+
+
+def _begun(tree: ast.AST) -> set[str]:
+    return {_beginning(node) for node in ast.walk(tree)} - {""}
+
+
 @functools.cache
 def read(path: Path) -> Read:
     """Each file is parsed once for all tests of this module."""
     tree = ast.parse(path.read_text())
-    found = Read([], set(), _loaded(tree), [])
+    found = Read([], set(), _loaded(tree), [], _begun(tree))
     # (node, whether it is there for types alone)
     pending: list[tuple[ast.AST, bool]] = [(tree, False)]
     while pending:
@@ -428,6 +464,7 @@ def test_imports_point_down() -> None:
 #: what is looked for and not imported: (module, package) -> why
 LOOKED_FOR = {
     ("launch/interpreters", "tensorflow"): "to say whether this process's interpreter can run the tasks",
+    ("worker/waits/tracing", "google"): "TensorFlow's own protobuf, in which its profiler writes",
     ("worker/flink_row", "pyflink"): "a stand-in takes its place where it is missing",
 }
 
@@ -440,6 +477,12 @@ def _elsewhere(path: Path) -> Iterator[str]:
         rooms = ONLY_IN.get(package, {where}) if (where, package) not in LOOKED_FOR else {where}
         if not any(where == r or where.startswith(r + "/") for r in rooms):
             yield f"{path} imports {name}"
+    for package in {name.partition(".")[0] for name in read(path).imports}:
+        if room(path) not in ("wire", "worker") and package not in STDLIB | ANYWHERE | ONLY_IN.keys() | {
+            "akrunner",
+            "__future__",
+        }:
+            yield f"{path} imports {package}: say in ONLY_IN which rooms may"
 
 
 def test_libraries_are_where_the_table_has_them() -> None:
@@ -463,10 +506,20 @@ def test_a_string_that_loads_a_library_is_seen() -> None:
         "client('redis', 'extra')",
         "base.client('redis', 'extra')",
         "import_module(f'redis.{x}')",
+        "import_module('redis.' + x)",
         "for name in ('redis', 'os'):\n    import_module(name)",
     ):
         assert "redis" in {name.partition(".")[0] for name in _loaded(ast.parse(text))}, text
     assert not _loaded(ast.parse("wanted = 'redis'\nshow('redis')"))
+
+
+def test_a_library_in_another_room_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    (tmp_path / "cli").mkdir()
+    for package in ("adbc_driver_snowflake", "duckdb", "nobodys_library"):
+        module = tmp_path / "cli" / f"with_{package}.py"
+        module.write_text(f"import {package}\n")
+        assert [told for told in _elsewhere(module) if f"imports {package}" in told], package
 
 
 #: of the Flink engine, a room for each process -> those whose code it brings along
@@ -494,7 +547,10 @@ STARTED = {
 
 
 def _named(path: Path) -> Iterator[str]:
-    """Yield the modules of akrunner that stand in strings: what `-m` or `sys.modules` take, and imports in code for another process."""
+    """Yield the modules of akrunner that stand in strings: what `-m` or `sys.modules` take, and imports in code for another process. Of a name
+    that is put together, each module whose name begins so: any may be meant."""
+    for begun in read(path).begun:
+        yield from (name for name in MODULES if name.startswith(begun))
     for text in read(path).texts:
         whole = [text] if re.fullmatch(r"akrunner(\.\w+)+", text) else []
         for name in [*whole, *re.findall(r"^\s*(?:from|import) (akrunner(?:\.\w+)+)", text, re.MULTILINE)]:
@@ -578,6 +634,34 @@ def test_strings_that_name_modules_point_down() -> None:
     assert [named for path in modules() for named in _named_above(path)] == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'import_module(f"akrunner.serving.{n}")',
+        'import_module("akrunner.serving." + n)',
+        'import_module("akrunner.serving.%s" % n)',
+        'import_module("akrunner.serving.{}".format(n))',
+        'run([sys.executable, "-m", f"akrunner.serving.{n}"])',
+        # which room it is nobody knows: it may be this one
+        'run([sys.executable, "-m", f"akrunner.{n}"])',
+        'run([sys.executable, "-m", "akrunner.serving.plan"])',
+    ],
+)
+def test_a_string_that_names_a_room_above_is_seen(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "io" / "wrong.py"
+    module.parent.mkdir()
+    module.write_text(text)
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    assert any("names akrunner.serving.plan:" in named for named in _named_above(module))
+    # its edge in the search for circles, too
+    assert "akrunner.serving.plan" in _reached(module)
+
+
+def test_what_names_no_module_is_not_seen() -> None:
+    for text in ('f"akrunner.{verb}(): {wrong}"', 'f"akrunner.{verb}()"', '"akrunner.run: " + wrong', 'f"{where}.serving"'):
+        assert _begun(ast.parse(text)) == set(), text
+
+
 def _circle(edges: dict[str, set[str]]) -> list[str]:
     """Return names that lead from one to the next and back to the first, [] if none do."""
     done: set[str] = set()
@@ -600,8 +684,25 @@ def test_a_circle_is_found() -> None:
     assert _circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
+#: modules whose strings are an edge of no circle -> why
+OTHERS_PROCESS = {
+    "akrunner.io.systems.apart": "what it names it imports in the other process, which then has nothing to do with `apart`",
+}
+
+
+def _reached(path: Path) -> set[str]:
+    """Return the modules of akrunner that a module imports, or starts or imports by strings that name them."""
+    name = _name(path)
+    named = {other for other in _named(path) if (name, other) not in STARTED} if name not in OTHERS_PROCESS else set()
+    return ((read(path).needed | named) & MODULES.keys()) - {name}
+
+
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    assert _circle({name: (read(path).needed & MODULES.keys()) - {name} for name, path in MODULES.items()}) == []
+    edges = {name: _reached(path) for name, path in MODULES.items()}
+    assert _circle(edges) == []
+    # and a circle by way of strings is seen: the one that is allowed
+    apart = "akrunner.io.systems.apart"
+    assert apart in _circle({**edges, apart: set(_named(MODULES[apart]))})
 
 
 def test_no_room_stands_above_itself() -> None:

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 from akrunner import verbs
+from akrunner.detached import engine as detached_engine
 from akrunner.detached import host
 from akrunner.detached.host import Lines
-from akrunner.engines.flink.host import detached_engine
 from akrunner.engines.flink.schemas import schema_text
 from akrunner.serving import verbs as serving
 

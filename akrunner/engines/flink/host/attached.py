@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from akrunner.cluster.failure import FailureKind
+from akrunner.cluster.failure import is_last
 from akrunner.engines.base import Outcome
 from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.engines.flink.host.subtasks import Subtasks
@@ -28,12 +28,9 @@ from akrunner.errors import (
     ConfigError,
     JobCancelledError,
     JobError,
-    JobManagerLostError,
 )
 
 _WHY_SECONDS = 20.0
-#: errors after which the job is not started again: the same rows and the same script would fail in the same way
-_FINAL = (*(kind.error for kind in FailureKind if kind.final), JobManagerLostError)
 
 
 class Attached:
@@ -96,7 +93,7 @@ class Attached:
             except JobError as e:
                 lost = self._subtasks.any_gone()
                 failed += 0 if lost else 1
-                if self._restarts is None or failed > self._restarts or isinstance(e, _FINAL):
+                if self._restarts is None or is_last(type(e), failed, self._restarts):
                     raise
                 self._subtasks.leave(f"{type(e).__name__}: {e}", final=False)
                 ended = self._subtasks.start_again(self._state)

@@ -247,13 +247,13 @@ def _places(
         configuration.setString(key, value)
     if package not in configuration.getString("python.files", ""):
         environment.add_python_file(package)
-    fed = len(job.cluster.with_rows)
+    takers = len(job.cluster.with_rows)
     subtask = FedSubtask(order["door"], goes_on)
     if in_java:
-        out = packed(table, job).process(subtask, output_type=_BYTES).name("akrunner").set_parallelism(fed)
+        out = packed(table, job).process(subtask, output_type=_BYTES).name("akrunner").set_parallelism(takers)
     else:
-        out = rows.fed(table, arrow_schema(table), subtask, fed, job.chunk_rows, _flush_millis(job))
-    others = order["subtasks"] - fed
+        out = rows.fed(table, arrow_schema(table), subtask, takers, job.chunk_rows, _flush_millis(job))
+    others = order["subtasks"] - takers
     if others:
         numbers = environment.from_collection(list(range(others)), type_info=Types.INT()).set_parallelism(1)
         beside = numbers.rebalance().process(Subtask(order["door"]), output_type=_BYTES)

@@ -36,7 +36,7 @@ from akrunner.engines.flink import threads
 from akrunner.engines.flink.connections import SocketReader, SocketWriter, exactly, opened, pump_in, pump_out, shut
 from akrunner.engines.flink.keys import Door
 from akrunner.engines.flink.taskmanager.folders import TaskFolder
-from akrunner.engines.flink.taskmanager.line import JobFailed, Line, SubmitterGone
+from akrunner.engines.flink.taskmanager.line import HostGone, JobFailed, Line
 from akrunner.errors import ConfigError, JobError, PythonEnvError
 from akrunner.launch import archives
 from akrunner.launch.guard import Guard
@@ -56,7 +56,7 @@ _CHUNK = 1 << 20
 _LOG_CHUNK = 64 << 10
 _LENGTH_BYTES = 8
 
-__all__ = ["JobFailed", "SubmitterGone", "watch_java", "work"]
+__all__ = ["HostGone", "JobFailed", "watch_java", "work"]
 
 
 def work(door: Door, feed: Feed | None = None, **who: Any) -> None:
@@ -67,7 +67,7 @@ def work(door: Door, feed: Feed | None = None, **who: Any) -> None:
         who: the fields of `Register`.
     Raises:
         JobFailed: the host said that the job has failed, or does not answer, or something else answers in its place.
-        SubmitterGone, OSError: the host is gone.
+        HostGone, OSError: the host is gone.
     """
     _Agent(door, feed).run(who)
 
@@ -94,7 +94,7 @@ class _Agent:
         with Line(self._door, agent=self._name, with_rows=self._feed is not None, **who) as self._line:
             try:
                 self._work()
-            except (JobFailed, SubmitterGone, OSError):
+            except (JobFailed, HostGone, OSError):
                 raise
             except BaseException as e:
                 self._broke("agent", e)
@@ -118,7 +118,7 @@ class _Agent:
         if self._broken is None:
             self._broken = error
             where = f"beside the task on {socket.gethostname()}"
-            with contextlib.suppress(OSError, SubmitterGone, AttributeError):
+            with contextlib.suppress(OSError, HostGone, AttributeError):
                 self._line.say(broken=f"akrunner's own thread {name!r} {where} failed:\n{threads.trace_of(error)}")
 
     def _failed(self, words: str, reason: int = 0) -> None:
@@ -237,7 +237,7 @@ class _Agent:
         _save(rows_in, size, package)
         try:
             archives.unpack(
-                package, folder, Blame("user_files", JobError, "the task's directory"), shown="what the submitter has sent"
+                package, folder, Blame("user_files", JobError, "the task's directory"), shown="what the host has sent"
             )
         except JobError as e:
             self._failed(f"{e} (on {socket.gethostname()})")
@@ -283,7 +283,7 @@ class _Agent:
 
     def _log(self, source: int) -> None:
         """Send to the host what the process prints, until that ends."""
-        with contextlib.suppress(OSError, SubmitterGone):
+        with contextlib.suppress(OSError, HostGone):
             while data := _read(source):
                 self._line.say(log=self._pb.Log(data=data))
             self._line.say(log=self._pb.Log(last=True))
@@ -307,7 +307,7 @@ class _Agent:
         sampled = 0.0
         while True:
             if self._broken is not None:
-                raise SubmitterGone("a thread beside the task failed") from self._broken
+                raise HostGone("a thread beside the task failed") from self._broken
             word = self._line.heard(0.05)
             kind = word.WhichOneof("word") if word is not None else None
             if kind == "end":
@@ -364,7 +364,7 @@ def _save(connection: socket.socket, size: int, path: str) -> None:
         while size:
             got = connection.recv(min(size, _CHUNK))
             if not got:
-                raise SubmitterGone("the submitter has gone")
+                raise HostGone("the job's host has gone")
             f.write(got)
             size -= len(got)
 

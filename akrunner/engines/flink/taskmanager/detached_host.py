@@ -2,11 +2,11 @@
 
 ::
 
-    client, which may then end --- job graph, archive of the order --->  Flink job
+    submitter, which may then end --- job graph, archive of the order --->  Flink job
     host subtask    starts the host process beside it; its lines go to the TaskManager's log
     host process    Supervisor, feeder, sink, ControlServer <--- words, rows ---> agents in the other subtasks
 
-Both ends get their keys from the client, through Flink's job; the host gets its keys through its pipe. Imports no more
+Both ends get their keys from the submitter, through Flink's job; the host gets its keys through its pipe. Imports no more
 than `akrunner.engines.flink.taskmanager.agent`.
 """
 

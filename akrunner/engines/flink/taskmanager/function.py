@@ -89,7 +89,7 @@ class DetachedSubtask(ProcessFunction):  # type: ignore[misc, unused-ignore]
 
         try:
             agent.work(detached_host.reached(value, Keys(**self._keys)), **self._who)
-        except (agent.SubmitterGone, OSError):
+        except (agent.HostGone, OSError):
             # if the host was killed, the connection ends, or is reset. The host's own subtask knows why, and is to fail first
             time.sleep(_HOST_SECONDS)
             raise

@@ -37,7 +37,7 @@ _SOMEBODY_ELSE = (
 )
 
 
-class SubmitterGone(Exception):
+class HostGone(Exception):
     """The stream has ended before the host said that the job is over."""
 
 
@@ -184,7 +184,7 @@ class Line:
         Args:
             word: the field of `Said`, by name.
         Raises:
-            SubmitterGone: the stream has ended.
+            HostGone: the stream has ended.
         """
         made = self._pb.Said(**word)
         while not self._gone.is_set():
@@ -193,13 +193,13 @@ class Line:
                 return
             except queue.Full:
                 continue
-        raise SubmitterGone("the submitter has gone")
+        raise HostGone("the job's host has gone")
 
     def hear(self) -> Any:
         """Wait for the next message, and return it.
 
         Raises:
-            SubmitterGone: the stream has ended.
+            HostGone: the stream has ended.
         """
         while (word := self.heard(_TICK)) is None:
             pass
@@ -209,14 +209,14 @@ class Line:
         """Return the next message; None if none comes within that time.
 
         Raises:
-            SubmitterGone: the stream has ended.
+            HostGone: the stream has ended.
         """
         over = self._gone.is_set()
         try:
             return self._words.get_nowait() if over else self._words.get(timeout=seconds)
         except queue.Empty:
             if over:
-                raise SubmitterGone("the submitter has gone") from None
+                raise HostGone("the job's host has gone") from None
             return None
 
     def __enter__(self) -> Line:

@@ -26,7 +26,7 @@ from akrunner.engines.flink.host.control_server import ControlServer
 from akrunner.engines.flink.host.issue import JobKeys, issued
 from akrunner.engines.flink.keys import HOST, Door, Keys
 from akrunner.engines.flink.taskmanager import line
-from akrunner.engines.flink.taskmanager.line import JobFailed, Line, SubmitterGone
+from akrunner.engines.flink.taskmanager.line import HostGone, JobFailed, Line
 from akrunner.errors import ConfigError
 
 MANY = 500
@@ -318,7 +318,7 @@ def test_a_host_that_goes_is_missed() -> None:
     with listening(issued()) as (server, door):
         agent = Line(door, agent="p")
         place = server.arrived.get(timeout=30)
-    with agent, pytest.raises(SubmitterGone):
+    with agent, pytest.raises(HostGone):
         agent.hear()
     assert place.gone.wait(30) and place.broken is None
     with pytest.raises(JobFailed, match="what submitted this job does not answer at 127.0.0.1:"):

@@ -176,7 +176,7 @@ def test_one_of_an_attempt_of_before_is_sent_away() -> None:
             with pytest.raises(StartError, match="1 of 2"):
                 made.come(1.0)
             assert [place.attempt for place in made.remotes] == [1]
-            with pytest.raises(agent.SubmitterGone):
+            with pytest.raises(agent.HostGone):
                 old.hear()
     finally:
         made.close()
@@ -275,7 +275,7 @@ def test_no_thread_beside_a_task_dies_without_a_word(
         if process is not None:
             closed(process)
         # it ends by itself: the task's process and directory go
-        assert isinstance(beside.join(), (agent.SubmitterGone, AttributeError, OSError))
+        assert isinstance(beside.join(), (agent.HostGone, AttributeError, OSError))
     assert (
         f"akrunner's own thread {kind!r} beside the task" in told
         and "Traceback" in told
@@ -303,7 +303,7 @@ def test_no_thread_between_flink_and_a_task_does_either(
         told = until_it_is_told(made)
         if process is not None:
             closed(process)
-        assert isinstance(beside.join(), agent.SubmitterGone)
+        assert isinstance(beside.join(), agent.HostGone)
     assert f"akrunner's own thread '{kind}'" in told and "AttributeError: no such thing" in told
 
 
@@ -351,7 +351,7 @@ def test_a_package_that_does_not_fit_or_is_none_is_refused(leaves_nothing: Path,
                 assert said is not None and words in said.failed.words
             made.leave("enough")
             place.abandon()
-            assert isinstance(beside.join(), (agent.JobFailed, agent.SubmitterGone))
+            assert isinstance(beside.join(), (agent.JobFailed, agent.HostGone))
 
 
 def test_what_listens_to_the_submitting_process_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import pytest
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.keys import Door, Keys
 from akrunner.engines.flink.taskmanager import agent as agent_module
-from akrunner.engines.flink.taskmanager.agent import JobFailed, SubmitterGone, _Agent
+from akrunner.engines.flink.taskmanager.agent import HostGone, JobFailed, _Agent
 from akrunner.engines.flink.taskmanager.feed import pass_to_part
 from akrunner.io.shared import DISKS
 from akrunner.launch.process import Exit
@@ -36,7 +36,7 @@ class Line(contextlib.AbstractContextManager["Line"]):
 
     def hear(self) -> Any:
         if not self._words:
-            raise SubmitterGone("the submitter has gone")
+            raise HostGone("the job's host has gone")
         word = self._words.pop(0)
         if isinstance(word, BaseException):
             raise word
@@ -86,7 +86,7 @@ def test_an_error_without_words_is_an_error_too() -> None:
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (JobFailed("no"), False), (SubmitterGone("gone"), False), (ConnectionResetError(104, "reset"), False),
+        (JobFailed("no"), False), (HostGone("gone"), False), (ConnectionResetError(104, "reset"), False),
         (AttributeError("no such thing"), True), (KeyboardInterrupt(), True),
     ],
 )  # fmt: skip
@@ -234,7 +234,7 @@ def test_its_end_is_told_once_behind_its_last_lines() -> None:
 def test_a_fault_beside_it_ends_it() -> None:
     made = attending(Process(), None, END)
     made._broken = ValueError("no such row")
-    with pytest.raises(SubmitterGone, match="a thread beside the task failed") as caught:
+    with pytest.raises(HostGone, match="a thread beside the task failed") as caught:
         made._attend("/tmp/f", GUARD)
     assert caught.value.__cause__ is made._broken
 
@@ -283,7 +283,7 @@ def test_a_package_that_is_cut_is_the_submitters_end(tmp_path: Path) -> None:
     with other:
         with one:
             one.sendall(b"the")
-        with pytest.raises(SubmitterGone):
+        with pytest.raises(HostGone):
             agent_module._save(other, 9, str(tmp_path / "package"))
 
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from akrunner.detached.engine import addresses
 from akrunner.engines.flink.host.control_server import ControlServer
-from akrunner.engines.flink.host.detached_engine import addresses
 from akrunner.engines.flink.host.issue import issued
 from akrunner.engines.flink.keys import Door
 from akrunner.engines.flink.taskmanager.detached_host import marked, reached, unmarked

@@ -38,7 +38,7 @@ def detached(function: Any) -> Any:
 @pytest.mark.parametrize(
     ("error", "waits"),
     [
-        (agent.SubmitterGone("the submitter has gone"), True),
+        (agent.HostGone("the job's host has gone"), True),
         (ConnectionResetError(104, "Connection reset by peer"), True),
         (BrokenPipeError(32, "Broken pipe"), True),
         (agent.JobFailed("in the host's own words"), False),

@@ -17,7 +17,7 @@ from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.control import AGENT_END, HOST_END, NONCE, PROOF, VERSION
 from akrunner.engines.flink.keys import HOST, Door, Keys
 from akrunner.engines.flink.taskmanager import line as line_module
-from akrunner.engines.flink.taskmanager.line import JobFailed, Line, SubmitterGone
+from akrunner.engines.flink.taskmanager.line import HostGone, JobFailed, Line
 
 KEYS = Keys("token")
 
@@ -236,7 +236,7 @@ def test_what_was_said_before_the_end_is_heard() -> None:
     line._gone.set()
     assert [line.hear().signal for _ in range(2)] == [1, 2]
     for listen in (lambda: line.heard(0.0), line.hear):
-        with pytest.raises(SubmitterGone, match="^the submitter has gone$"):
+        with pytest.raises(HostGone, match="^the job's host has gone$"):
             listen()
 
 
@@ -263,7 +263,7 @@ def test_nothing_is_said_to_one_that_is_gone(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(line_module, "_TICK", 0.001)
     line = quiet_line()
     line._gone.set()
-    with pytest.raises(SubmitterGone):
+    with pytest.raises(HostGone):
         line.say(started=pb.Started(pid=1))
     assert line._out.empty()
     with pytest.raises(ValueError, match="nothing"):
@@ -283,5 +283,5 @@ def test_a_stream_that_ends_or_breaks_is_an_end(host: Host) -> None:
 def test_a_thread_that_dies_is_an_end_too() -> None:
     line = quiet_line()
     line._died("line", AttributeError("no such thing"))
-    with pytest.raises(SubmitterGone):
+    with pytest.raises(HostGone):
         line.hear()

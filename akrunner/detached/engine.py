@@ -32,11 +32,11 @@ class DetachedEngine(FlinkEngine):
 
     def __init__(self, say: Callable[..., None], files_there: bool | None, keys: Mapping[str, str], port: int | None) -> None:
         super().__init__(files_there=files_there, port=port)
-        # the agents have their keys from the client that submitted the job
+        # the agents have their keys from the submitter
         self._keys = JobKeys(Keys(**keys), Keys(""))
         self.tls = self._keys.host.tls
-        # not "local": its tasks are on other machines
-        self.master = "hosted"
+        # no cluster's address, as nothing is submitted, and not "local": its tasks are on other machines
+        self.master = "detached"
         self._say = say
 
     def run(
@@ -56,7 +56,7 @@ class DetachedEngine(FlinkEngine):
             self._subtasks.disconnect()
 
     def check(self, job: JobSpec, table: FlinkTable | None = None) -> None:
-        """Check the resources only: the client that submitted the job has checked all else."""
+        """Check the resources only: the submitter has checked all else."""
         self._check_resources(job)
 
     def acquire(self, count: int, name: str) -> Subtasks:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from akrunner.errors import ConfigError
-from akrunner.running.engines import check_observer
+from akrunner.running.observer import check_observer
 
 
 class Watching:

@@ -10,8 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
-from akrunner.engines.flink.host import detached_engine
-from akrunner.engines.flink.host.detached_engine import DetachedEngine, addresses
+from akrunner.detached import engine as detached_engine
+from akrunner.detached.engine import DetachedEngine, addresses
 from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.errors import ConfigError, ScriptFailedError
 from akrunner.schema import Schema
@@ -60,7 +60,7 @@ def test_it_says_once_where_it_is_and_runs_with_the_subtasks_that_come(
 
     monkeypatch.setattr(FlinkEngine, "run", run)
     engine = DetachedEngine(lambda **told: said.append(told), True, KEYS, 7001)
-    assert said == [] and engine.master == "hosted"
+    assert said == [] and engine.master == "detached"
     assert engine.run(JOB, "source", "sink", None) == "its outcome"  # type: ignore[arg-type, comparison-overlap]
     assert said == [{"addresses": ["10.0.0.1", "127.0.0.1"], "port": 7001, "rows": 7002, "machine": "node-1"}]
     host, count, keys, port = made[0].given
