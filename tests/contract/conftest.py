@@ -14,6 +14,7 @@ import pytest
 import akrunner
 from akrunner.cluster.resources import THREADS
 from akrunner.wire import frames, messages
+from akrunner.wire.context import Context, Script, TFConfig
 from akrunner.wire.shapes import fields_of
 from tests.conftest import ends, nothing_is_left
 
@@ -73,13 +74,18 @@ def declared(shape: Any) -> set[str]:
     return {field for fields in fields_of(shape) for field in fields}
 
 
+#: kind of message -> those of its fields that have fields of their own
+INNER: dict[int, dict[str, Any]] = {
+    frames.CLOSED: {"failure": messages.Failure, "input": messages.Input},
+    frames.CONTEXT: {"script": Script, "tf_config": TFConfig},
+}
+
+
 def undeclared(kind: int, body: dict[str, Any]) -> list[str]:
-    """The fields of a message that `akrunner.wire.messages` does not declare. Type checkers see what a context has."""
-    if kind == frames.CONTEXT:
-        return []
-    shape = messages.SHAPES.get(kind, messages.Empty)
+    """The fields of a message that `akrunner.wire.messages`, or `context`, does not declare."""
+    shape = Context if kind == frames.CONTEXT else messages.SHAPES.get(kind, messages.Empty)
     odd = body.keys() - declared(shape)
-    inner = {"failure": messages.Failure, "input": messages.Input} if kind == frames.CLOSED else {}
+    inner = INNER.get(kind, {})
     odd |= {f"{name}.{key}" for name, shape in inner.items() for key in body.get(name, {}).keys() - declared(shape)}
     return [f"a {frames.NAMES[kind]} message has {key!r}" for key in sorted(odd)]
 

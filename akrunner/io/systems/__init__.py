@@ -105,8 +105,7 @@ def with_decimals(url: str, decimals: str) -> str:
     Args:
         decimals: one of `akrunner.io.decimals.WAYS`.
     """
-    options = getattr(system_of(url), "decimals", ())
-    if decimals not in options or "decimals" in Url.parse(url).options:
+    if decimals not in system_of(url).decimals or "decimals" in Url.parse(url).options:
         return url
     return f"{url}{'&' if '?' in url else '?'}decimals={decimals}"
 
@@ -184,7 +183,7 @@ def _check_ours(given: Any, kind: type[AkrunnerError], parameter: str, instead: 
     if short is not None and short[1].lower() in _MODULES and not os.path.exists(text):
         scheme = short[1].lower()
         # in the URL of a system in files, the path stands where a server's URL has the database
-        slashes = "//" if scheme in ("postgresql", "postgres", "iceberg", "flightsql", "snowflake") else "///"
+        slashes = "///" if system_of(f"{scheme}://").in_files(f"{scheme}:///x") else "//"
         raise kind(f"{wrong}: write {scheme}:{slashes}{redacted(short[2])}")
     if base in STREAMS and not text.startswith("jdbc:"):
         raise kind(
@@ -192,7 +191,7 @@ def _check_ours(given: Any, kind: type[AkrunnerError], parameter: str, instead: 
             "akrunner.predict_stream) read and write it"
         )
     if base in _OTHERS:
-        known = ", ".join(f"{scheme}://" for scheme, module in _MODULES.items() if module not in (*_IN_FILES, "iceberg", "hub"))
+        known = ", ".join(f"{scheme}://" for scheme in _MODULES if system_of(f"{scheme}://").queries)
         raise kind(f"{wrong}: of databases akrunner opens {known}, no {base}; {instead}")
 
 

@@ -38,9 +38,11 @@ class System(Protocol):
 
     Attributes:
         queries: whether it runs SQL itself, so that a URL need not name a table.
+        decimals: which of `akrunner.io.decimals.WAYS` its URLs take as `decimals=`, to convert decimals that Arrow cannot hold.
     """
 
     queries: bool
+    decimals: Sequence[str]
 
     def in_files(self, url: str) -> bool:
         """Whether the URL's table is in files of this machine."""

@@ -37,6 +37,7 @@ class _Delta:
     """Delta tables as a `System`."""
 
     queries = False
+    decimals: Sequence[str] = ()
 
     def in_files(self, url: str) -> bool:
         return "://" not in _place(Url.parse(url))

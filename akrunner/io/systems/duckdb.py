@@ -22,6 +22,7 @@ class _DuckDB:
     """DuckDB files as a `System`."""
 
     queries = True
+    decimals: Sequence[str] = ()
 
     def in_files(self, url: str) -> bool:
         return True

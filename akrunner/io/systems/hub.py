@@ -30,6 +30,7 @@ class _Hub:
     """Datasets in directories as a `System`."""
 
     queries = False
+    decimals: Sequence[str] = ()
 
     def in_files(self, url: str) -> bool:
         return True

@@ -39,6 +39,7 @@ class _Iceberg:
     """Iceberg tables as a `System`."""
 
     queries = False
+    decimals: Sequence[str] = ()
 
     def in_files(self, url: str) -> bool:
         # where the tables of a catalog are, only the catalog knows

@@ -33,6 +33,7 @@ class _Lance:
     """Lance datasets as a `System`."""
 
     queries = False
+    decimals: Sequence[str] = ()
 
     def in_files(self, url: str) -> bool:
         return "://" not in _place(Url.parse(url))

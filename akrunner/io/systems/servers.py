@@ -65,6 +65,7 @@ class Server(abc.ABC):
     """
 
     queries = True
+    decimals: Sequence[str] = ()
     called: str
     options: Sequence[str]
 

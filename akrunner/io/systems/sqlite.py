@@ -43,6 +43,7 @@ class _Sqlite:
     """SQLite as a `System`."""
 
     queries = True
+    decimals: Sequence[str] = ()
 
     def in_files(self, url: str) -> bool:
         return True

@@ -6,7 +6,7 @@ import pytest
 
 from akrunner.errors import ConfigError, SinkError, SourceError
 from akrunner.io import systems
-from akrunner.io.systems.base import Url, quoted
+from akrunner.io.systems.base import System, Url, quoted
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,13 @@ def test_a_url_in_parts_shows_no_password() -> None:
         ("jdbc:postgresql://h/d?table=t", "write postgresql://, without jdbc:"),
         ("delta:lake/t", "write delta:///lake/t"),
         ("iceberg:c/ns.t", "write iceberg://c/ns.t"),
+        ("postgres:d?table=t", r"write postgres://d\?table=t"),
+        ("flightsql:h/d", "write flightsql://h/d"),
+        ("snowflake:me@a/d", "write snowflake://me@a/d"),
+        ("sqlite:f.db", "write sqlite:///f.db"),
+        ("duckdb:f.db?table=a", r"write duckdb:///f.db\?table=a"),
+        ("lance:a", "write lance:///a"),
+        ("datasets:a", "write datasets:///a"),
     ],
 )
 def test_another_database_is_not_taken_for_a_file_system(url: str, words: str) -> None:
@@ -99,6 +106,17 @@ def test_another_database_is_not_taken_for_a_file_system(url: str, words: str) -
         systems.one_system(url, None)
     with pytest.raises(SinkError, match=f"output: .*{words}"):
         systems.check_output(url)
+
+
+def test_every_system_declares_what_the_protocol_has() -> None:
+    wanted = {*System.__annotations__, *(name for name in vars(System) if not name.startswith("_"))}
+    assert {"queries", "decimals", "open"} <= wanted
+    for scheme, module in systems._MODULES.items():
+        assert [name for name in wanted if not hasattr(systems.system_of(f"{scheme}://"), name)] == [], module
+
+
+def test_no_scheme_is_both_ours_and_unknown() -> None:
+    assert sorted(systems._OTHERS & (systems._MODULES.keys() | systems.STREAMS)) == []
 
 
 def test_what_is_no_database_is_left_to_the_file_systems() -> None:
