@@ -65,7 +65,7 @@ def is_last(error: type[JobError], failures: int, max_restarts: int) -> bool:
     Args:
         error: the exception of the job if it ends.
         failures: how many failures there were that count, with this one.
-        max_restarts: after how many of them the job is started again.
+        max_restarts: how often the job is started again at most.
     """
     return failures > max_restarts or issubclass(error, _FINAL)
 

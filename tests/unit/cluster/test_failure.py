@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from akrunner.cluster.failure import FailureKind, FailurePolicy, root_cause_first
-from akrunner.errors import JobError, TaskFailure
+from akrunner.cluster.failure import FailureKind, FailurePolicy, is_last, root_cause_first
+from akrunner.errors import JobError, JobManagerLostError, TaskDiedError, TaskFailure
 
 RAISED = TaskFailure("worker:1", "raised ValueError in main()", traceback="ValueError: no", time_ns=5)
 TAKEN = TaskFailure("chief:0", "raised OSError in main()", traceback="OSError: [Errno 98] Address already in use", time_ns=5)
@@ -32,6 +32,12 @@ def test_so_many_restarts_and_no_more(kind: str) -> None:
         "[worker:1] raised ValueError in main(); everything was started again (1 of 2)"
         == policy.decide(FailureKind(kind), RAISED, 0, 0).why
     )
+
+
+def test_which_failure_is_the_last() -> None:
+    """As a job built into a PyFlink program asks, too: a cluster without its JobManager starts nothing again."""
+    assert [is_last(TaskDiedError, failures, 2) for failures in range(5)] == [False, False, False, True, True]
+    assert is_last(JobManagerLostError, 1, 2) and all(is_last(FailureKind(kind).error, 1, 2) for kind in FINAL)
 
 
 @pytest.mark.parametrize("kind", FINAL)
