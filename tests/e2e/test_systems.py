@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 
 import akrunner
+from akrunner.io import systems
 from akrunner.io.systems import apart
 from tests import hosts
 from tests.conftest import NOT_RUN, Script, wait_for
@@ -246,9 +247,15 @@ class _Hub(_Lake):
         return datasets.load_from_disk(str(self._folder / "t")).with_format("arrow")[:]
 
 
-@pytest.fixture(
-    params=["postgres", "sqlite", "sqlite-apart", "duckdb", "delta", "iceberg", "flightsql", "snowflake", "lance", "datasets"]
-)
+KINDS = ["postgres", "sqlite", "sqlite-apart", "duckdb", "delta", "iceberg", "flightsql", "snowflake", "lance", "datasets"]
+
+
+def test_every_system_is_tried() -> None:
+    tried = {systems._MODULES.get(kind) for kind in KINDS}
+    assert set(systems._MODULES.values()) - tried == set(), "give it a class, and its scheme in KINDS"
+
+
+@pytest.fixture(params=KINDS)
 def kept(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
     if request.param == "sqlite":
         # as in a process that has not imported sqlite3
