@@ -118,3 +118,36 @@ def test_a_place_in_kafka(kafka: Kafka) -> None:
         with pytest.raises(SourceError, match=words):
             begun(source, other)
         source.close()
+
+
+def test_an_older_save_of_kafka_names_partitions_that_were_empty(kafka: Kafka) -> None:
+    """Whatever a later save has stored for the group."""
+    kafka.put("older", *map(value, range(3)))
+    url = f"kafka://{kafka.hosts}/older?group=older"
+    first = begun(opened(kafka_stream.SYSTEM, url), None)
+    assert sorted(rows(first, 3)) == [0, 1, 2]
+    place = first.reached()
+    assert place["offsets"] == {"0": 1, "1": 1, "2": 1, "3": 0}
+    kafka.put("older", *map(value, range(100, 108)))
+    assert sorted(rows(first, 8)) == list(range(100, 108))
+    first.close()
+    # nor is the group's offset taken for a partition that the save does not name (the mock lets nobody into a group again soon)
+    kafka.store("older", "older2", 3, 3, 3, 2)
+    again = begun(opened(kafka_stream.SYSTEM, url + "2"), {**place, "offsets": {one: place["offsets"][one] for one in "012"}})
+    assert sorted(rows(again, 8)) == list(range(100, 108))
+    again.close()
+
+
+def test_a_topic_that_was_made_anew_is_noticed_behind_much_that_waits(kafka: Kafka) -> None:
+    kafka.put("anew", *map(value, range(8)))
+    url = f"kafka://{kafka.hosts}/anew?group=anew"
+    first = begun(opened(kafka_stream.SYSTEM, url), None)
+    assert sorted(rows(first, 8)) == list(range(8))
+    place = first.reached()
+    first.close()
+    kafka.put("anew", *map(value, range(8, 4008)))
+    for partition in "0123":
+        source = opened(kafka_stream.SYSTEM, url)
+        with pytest.raises(SourceError, match=f"partition {partition} is not the one that was read before"):
+            begun(source, {**place, "times": {**place["times"], partition: 1}})
+        source.close()

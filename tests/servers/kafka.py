@@ -35,6 +35,13 @@ class Kafka:
         told = {"bootstrap.servers": self.hosts, "group.id": group, "auto.offset.reset": "earliest", "log_level": 2}
         return self._library.Consumer({**told, **(more or {})})
 
+    def store(self, topic: str, group: str, *offsets: int) -> None:
+        """Store the offsets of a group without a member, of partition 0, 1, 2, 3."""
+        consumer = self._consumer(group)
+        made = [self._library.TopicPartition(topic, number, offset) for number, offset in enumerate(offsets)]
+        consumer.commit(offsets=made, asynchronous=False)
+        consumer.close()
+
     def stored(self, topic: str, group: str) -> list[int]:
         """Return the offsets that a group has stored, of partition 0, 1, 2, 3; none is -1001."""
         consumer = self._consumer(group)

@@ -66,7 +66,7 @@ class Arriving:
     Args:
         source: the stream.
         wait: seconds for which a server that goes away is waited for.
-        idle: the stream ends once no row has come for so many seconds; None: it never ends.
+        idle: the stream ends once no row has come for so many seconds, not even a bad one; None: it never ends.
     """
 
     def __init__(self, source: StreamSource, wait: float, idle: float | None = None) -> None:
@@ -171,13 +171,15 @@ class Arriving:
         while not self._stopped.is_set():
             batch = self._reached(lambda: self._source.take(_TAKE_SECONDS))
             now = time.monotonic()
+            rows = batch.num_rows if batch is not None else 0
             if batch is not None:
                 self._unsaved = True
+            if rows:
                 yield batch
             if batch is not None or not self._source.ready:
                 came = now = time.monotonic()
             due = self._due.is_set()
-            if due or batch is None or now - marked >= _MARK_SECONDS:
+            if due or not rows or now - marked >= _MARK_SECONDS:
                 self._mark(due)
                 marked = now
             if batch is None and (self._source.ended or (self._idle is not None and now - came >= self._idle)):

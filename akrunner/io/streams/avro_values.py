@@ -29,7 +29,7 @@ from akrunner.io.casts import asked
 from akrunner.io.formats.avro import bare, columns_of, library, record_of, records_of
 from akrunner.io.streams.base import Address
 from akrunner.io.streams.registry import Registered, Registry
-from akrunner.io.streams.values import Where, first_odd
+from akrunner.io.streams.values import NotTheirs, Where, first_odd
 from akrunner.wire.near import nearest
 
 _HEAD = struct.Struct(">bI")
@@ -72,26 +72,28 @@ class AvroColumns:
         columns = columns_of(found.told, found.called, None)
         # a message without a value is a row of nulls
         self.schema = pa.schema([pa.field(field.name, field.type) for field in columns])
-        #: id -> what reads its records
-        self._decoders: dict[int, _Decoder] = {}
+        #: id -> what reads its records, or why nothing does
+        self._decoders: dict[int, _Decoder | str] = {}
 
-    def columns(self, schema: pa.Schema, values: Sequence[bytes | None], where: Where) -> pa.RecordBatch:
+    def columns(self, schema: pa.Schema, values: Sequence[bytes | None], where: Where | None) -> pa.RecordBatch:
         """Return one row for each value.
 
         Args:
             schema: the columns to return, in the type to return; others are ignored.
             values: the values; None is a row of nulls.
-            where: says where a value is, by its number.
+            where: says where a value is, by its number; None: nobody asks which one cannot be read, which takes long to find.
         Raises:
             Away: the registry does not answer.
+            NotTheirs: the registry refuses the schema of a value, or has no such schema; or `schema` is of no such columns.
             SourceError: a value is no record of a registered schema, or does not fit the schema; the error says where it is.
         """
         lacking = next((name for name in schema.names if name not in self.schema.names), None)
         if lacking is not None:
-            raise self._address.wrong(
+            wrong = self._address.wrong(
                 f"{self._reader.called} has no column {lacking!r}, which input_schema= names"
                 f"{nearest(lacking, self.schema.names)}"
             )
+            raise NotTheirs(str(wrong))
         begin = _HEAD.size
         heads = pa.array([None if one is None else one[:begin] for one in values], pa.binary()).dictionary_encode()
         numbers = heads.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -102,7 +104,7 @@ class AvroColumns:
             if number < 0:
                 parts.append(pa.nulls(len(here), pa.struct(list(self.schema))))
                 continue
-            decoder = self._decoder(heads.dictionary[int(number)].as_py(), where(int(here[0])))
+            decoder = self._decoder(heads.dictionary[int(number)].as_py(), where(int(here[0])) if where is not None else "")
             bodies = [one[begin:] for one in map(values.__getitem__, here.tolist()) if one is not None]
             parts.append(self._read(decoder, bodies, here, where))
         every = pa.concat_arrays(parts) if parts else pa.array([], pa.struct(list(self.schema)))
@@ -122,24 +124,35 @@ class AvroColumns:
         if number not in self._decoders:
             try:
                 writer = self._registry.by_number(number)
+            except AkrunnerError as e:
+                place = where or "a value"
+                raise NotTheirs(f"source: {place} cannot be read as Avro: {str(e).removeprefix('source: ')}") from None
+            try:
                 self._decoders[number] = _Decoder(writer, self._reader, self.schema)
             except (AkrunnerError, _Odd) as e:
-                raise SourceError(f"source: {where} cannot be read as Avro: {str(e).removeprefix('source: ')}") from None
-        return self._decoders[number]
+                self._decoders[number] = str(e).removeprefix("source: ")
+        found = self._decoders[number]
+        if isinstance(found, str):
+            raise SourceError(f"source: {where} cannot be read as Avro: {found}")
+        return found
 
-    def _read(self, decoder: _Decoder, bodies: list[bytes], rows: Any, where: Where) -> pa.StructArray:
+    def _read(self, decoder: _Decoder, bodies: list[bytes], rows: Any, where: Where | None) -> pa.StructArray:
         try:
             return decoder.read(bodies)
-        except _Odd:
+        except _Odd as e:
+            if where is None:
+                raise SourceError(f"source: {e}") from None
             row, why = first_odd(len(bodies), lambda begin, end: decoder.read(bodies[begin:end]), _Odd)
             raise SourceError(
                 f"source: {where(int(rows[row]))} cannot be read as Avro of schema {decoder.number}: {why}"
             ) from None
 
-    def _asked(self, column: pa.Array, field: pa.Field, where: Where) -> pa.Array:
+    def _asked(self, column: pa.Array, field: pa.Field, where: Where | None) -> pa.Array:
         try:
             return asked(column, field, 0)
         except SourceError:
+            if where is None:
+                raise
             row, why = first_odd(len(column), lambda begin, end: asked(column[begin:end], field, 0), SourceError)
             raise SourceError(f"source: {where(row)}: {str(why).partition(f'column {field.name!r}: ')[2]}") from None
 

@@ -79,7 +79,8 @@ class StreamSource(Protocol):
         ...
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
-        """Return rows that have come, at most about `TAKEN_ROWS`; None if none come within `seconds`.
+        """Return rows that have come, at most about `TAKEN_ROWS`; a batch without rows if only bad ones have come; None if none
+        come within `seconds`.
 
         Raises:
             Away: the server cannot be reached.

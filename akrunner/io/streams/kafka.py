@@ -63,8 +63,8 @@ _SESSION_MS, _TOLD_SECONDS = 45_000, 60.0
 #: the most bytes that librdkafka fetches ahead
 _AHEAD_KIB = 32 << 10
 
-#: makes columns of messages' values: (values, says where a value is by its number) -> the columns
-ReadValues = Callable[[Sequence[bytes | None], Where], pa.RecordBatch]
+#: makes columns of messages' values: (values, says where a value is by its number, if that is asked for) -> the columns
+ReadValues = Callable[[Sequence[bytes | None], Where | None], pa.RecordBatch]
 
 
 class _Kafka:
@@ -131,11 +131,11 @@ def _check_raw(values: pa.Schema, meta: Mapping[str, pa.DataType], address: Addr
         raise address.wrong(f"with value=raw there are the columns value, and those of with=; input_schema= has {odd[0]!r}")
 
 
-def _raw(values: Sequence[bytes | None], where: Where) -> pa.RecordBatch:
+def _raw(values: Sequence[bytes | None], where: Where | None) -> pa.RecordBatch:
     return pa.record_batch([pa.array(values, pa.binary())], _VALUE)
 
 
-def _json(schema: pa.Schema, values: Sequence[bytes | None], where: Where) -> pa.RecordBatch:
+def _json(schema: pa.Schema, values: Sequence[bytes | None], where: Where | None) -> pa.RecordBatch:
     return columns_of_json(values, schema, where)
 
 
@@ -215,6 +215,8 @@ class Messages(Client):
         #: partition -> the offset of the next message, where it is not stored; whether such a partition was lost
         self._open: dict[int, int] = {}
         self._lost = False
+        #: partitions of which the brokers have not told where they begin
+        self._unsure: set[int] = set()
         #: when it asked to be given partitions, and whether it was told that this takes long
         self._asked, self._told = 0.0, False
 
@@ -254,7 +256,7 @@ class Messages(Client):
         self._strict = place is not None
         with self._lock:
             self._has, self._next, self._at = {}, {}, dict(self._begin)
-            self._open, self._lost = {}, False
+            self._open, self._lost, self._unsure = {}, False, set()
         self._waiting = []
 
     def connect(self) -> None:
@@ -314,52 +316,90 @@ class Messages(Client):
         Args:
             last: partition -> the offset of the message.
         Raises:
+            Away: no message has come from a partition.
             SourceError: a message is another one.
         """
-        consumer = self._consumer
-        consumer.assign([self.kafka.TopicPartition(self.address.path, one, offset) for one, offset in last.items()])
-        try:
-            for _ in range(int(START_SECONDS)):
-                for message in consumer.consume(len(last), 1.0) if last else []:
-                    offset = last.pop(message.partition(), None) if message.error() is None else None
-                    if offset == message.offset() and message.timestamp()[1] != self._times[message.partition()]:
-                        raise gone(
-                            self.name,
-                            f"the message at offset {offset} of partition {message.partition()} is not the one that was read before: "
-                            "the topic was made anew",
-                        )
-        finally:
-            consumer.unassign()
+        for partition, offset in last.items():
+            # one after the other: what waits in one partition would keep the messages of the others back
+            self._consumer.assign([self.kafka.TopicPartition(self.address.path, partition, offset)])
+            try:
+                message = self._first(partition)
+            finally:
+                self._consumer.unassign()
+            if message is not None and message.offset() == offset and message.timestamp()[1] != self._times[partition]:
+                raise gone(
+                    self.name,
+                    f"the message at offset {offset} of partition {partition} is not the one that was read before: the topic was made anew",
+                )
+
+    def _first(self, partition: int) -> Any:
+        """Return the first message that comes from a partition; None if the one that was asked for was deleted.
+
+        Raises:
+            Away: none has come within `START_SECONDS`.
+            SourceError: the topic cannot be read.
+        """
+        end = time.monotonic() + START_SECONDS
+        while (left := end - time.monotonic()) > 0:
+            for message in self._consumer.consume(1, left):
+                error = message.error()
+                if error is None:
+                    if message.partition() == partition:
+                        return message
+                elif error.code() == self.kafka.KafkaError._AUTO_OFFSET_RESET:
+                    return None
+                else:
+                    self._check_error(error, message.partition())
+        raise Away(f"{self.name} is away (no message has come from partition {partition} within {START_SECONDS:g} s)")
 
     def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        begin = self._beginnings(consumer, partitions)
+        begin, at = self._beginnings(consumer, partitions)
         with self._lock:
             self._ready = True
             self._given += 1
             self._has.update({one.partition: self._given for one in partitions})
-            self._at.update(begin)
+            self._at.update({one: offset for one, offset in {**at, **begin}.items() if offset >= 0})
             # stored for the group, too, when all tasks have saved next
-            self._next |= {one: (self._given, offset) for one, offset in begin.items()}
+            self._next |= {one: (self._given, offset) for one, offset in begin.items() if offset >= 0}
         if begin:
             for one in partitions:
                 one.offset = begin.get(one.partition, one.offset)
             gradual = "cooperative" in str(self.settings.get("partition.assignment.strategy", ""))
             (consumer.incremental_assign if gradual else consumer.assign)(partitions)
 
-    def _beginnings(self, consumer: Any, partitions: Sequence[Any]) -> dict[int, int]:
-        """Return the offsets at which partitions begin, if that is not where the group's offsets say."""
+    def _beginnings(self, consumer: Any, partitions: Sequence[Any]) -> tuple[dict[int, int], dict[int, int]]:
+        """Return the offsets at which partitions begin.
+
+        Returns:
+            (those that are not where librdkafka begins by itself, the others, as far as they are known).
+        """
         numbers = [one.partition for one in partitions]
-        found = {number: self._begin.pop(number) for number in numbers if number in self._begin}
-        new = [one for one in partitions if one.partition not in found]
-        if (self._start == "latest" or self._strict) and new:
-            # else a job that is started again would leave out what has come to such a partition since
-            try:
-                for one in consumer.committed(new, START_SECONDS):
-                    if one.offset < 0:
-                        found[one.partition] = consumer.get_watermark_offsets(one, START_SECONDS)[self._start == "latest"]
-            except self.kafka.KafkaException:
-                return found
-        return found
+        self._unsure.difference_update(numbers)
+        begin = {number: self._begin.pop(number) for number in numbers if number in self._begin}
+        new = [one for one in partitions if one.partition not in begin]
+        at: dict[int, int] = {}
+        # the group's offsets are those of the newest save, and this one may be older: what it does not name, it has not read
+        anew = self._strict and not self._ready
+        try:
+            stored = {one.partition: one.offset for one in consumer.committed(new, START_SECONDS)} if new and not anew else {}
+            for one in new:
+                low, high = consumer.get_watermark_offsets(one, START_SECONDS)
+                offset = stored.get(one.partition, -1)
+                # in a save, also if no message comes: one that comes later must not be left out by who goes back to the save
+                if low <= offset <= high or (self._strict and offset >= 0):
+                    at[one.partition] = offset
+                elif self._strict or self._start == "latest":
+                    # else a job that is started again would leave out what has come to such a partition since
+                    begin[one.partition] = low if self._strict else high
+                else:
+                    at[one.partition] = low
+        except self.kafka.KafkaException:
+            unknown = {one.partition for one in new if one.partition not in begin and one.partition not in at}
+            if anew:
+                begin |= dict.fromkeys(unknown, self.kafka.OFFSET_BEGINNING)
+            else:
+                self._unsure |= unknown
+        return begin, at
 
     def _revoked(self, consumer: Any, partitions: Sequence[Any]) -> None:
         if self.settle is not None:
@@ -388,9 +428,10 @@ class Messages(Client):
                 more = self._consumer.consume(TAKEN_ROWS - 1, self._flush)
                 # a partition that was taken away meanwhile, even if it was given back, has these messages again
                 found = [one for one in found if self._has.get(one.partition()) == had.get(one.partition())] + more
-        errors = [error for error in map(methodcaller("error"), found) if error is not None]
+        errors = [one for one in found if one.error() is not None]
         if errors:
-            self._check_error(errors[0])
+            for one in errors:
+                self._check_error(one.error(), one.partition())
             found = [one for one in found if one.error() is None]
         with self._lock:
             here = set(self._has)
@@ -400,7 +441,7 @@ class Messages(Client):
         self._waiting = found
         batch = self._rows(found) if found else None
         self._waiting = []
-        return batch
+        return batch if batch is not None or not found else pa.RecordBatch.from_pylist([], self.schema)
 
     def _tell_waiting(self) -> None:
         """Tell once that the group has given this consumer no partitions for long, and why."""
@@ -430,10 +471,16 @@ class Messages(Client):
             raise Away(f"{self.name} is away ({self.down})") from None
         self.down = None
 
-    def _check_error(self, error: Any) -> None:
+    def _check_error(self, error: Any, partition: int | None) -> None:
+        """Note that the brokers are away, or raise what ends the stream. Args: partition: of which the error is."""
         kinds = self.kafka.KafkaError
         if error.code() == kinds.UNKNOWN_TOPIC_OR_PART:
             raise SourceError(f"source: {self.name}: the topic is gone")
+        if error.code() == kinds._AUTO_OFFSET_RESET and partition in self._unsure:
+            raise ReadError(
+                f"source: {self.name}: the brokers have not answered where group {self._group!r} begins in partition {partition} "
+                f"({self.hidden(error.str())}): start the job again"
+            )
         if error.code() == kinds._AUTO_OFFSET_RESET:
             raise SourceError(
                 f"source: {self.name}: messages were deleted before they were read (retention.ms, retention.bytes of the topic: "
@@ -460,12 +507,12 @@ class Messages(Client):
             self._times |= {one: message.timestamp()[1] for one, message in newest.items() if one in self._has}
         return batch
 
-    def _columns(self, found: Sequence[Any]) -> pa.RecordBatch:
+    def _columns(self, found: Sequence[Any], locate: bool) -> pa.RecordBatch:
         partitions = list(map(methodcaller("partition"), found))
         offsets = list(map(methodcaller("offset"), found))
         values = list(map(methodcaller("value"), found))
 
-        read = self._read(values, lambda row: self._where(found[row]))
+        read = self._read(values, (lambda row: self._where(found[row])) if locate else None)
         columns: dict[str, pa.Array] = dict(zip(read.schema.names, read.columns))
         draw: dict[str, Callable[[], pa.Array]] = {
             "key": lambda: pa.array(list(map(methodcaller("key"), found)), pa.binary()),

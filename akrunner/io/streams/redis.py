@@ -37,7 +37,7 @@ from akrunner.io.streams.base import (
     same_place,
     with_meta,
 )
-from akrunner.io.streams.values import JsonValues, check_json, columns_of_json, without_bad
+from akrunner.io.streams.values import JsonValues, Where, check_json, columns_of_json, without_bad
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema, is_list
 
@@ -282,7 +282,8 @@ class _Entries(_Client):
         there = [(number, fields) for number, fields in entries if fields is not None]
         if not there:
             return None
-        return without_bad(there, self._rows, self.bad, lambda one: (self._where(one[0]), _text_of(one[1])))
+        batch = without_bad(there, self._rows, self.bad, lambda one: (self._where(one[0]), _text_of(one[1])))
+        return batch if batch is not None else pa.RecordBatch.from_pylist([], self.schema)
 
     def _read(self, seconds: float) -> list[_Entry]:
         group = ("XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", TAKEN_ROWS)
@@ -299,7 +300,7 @@ class _Entries(_Client):
     def _where(self, number: bytes) -> str:
         return f"entry {number.decode()} of {self.name}"
 
-    def _rows(self, entries: Sequence[tuple[bytes, dict[bytes, bytes]]]) -> pa.RecordBatch:
+    def _rows(self, entries: Sequence[tuple[bytes, dict[bytes, bytes]]], locate: bool) -> pa.RecordBatch:
         numbers, fields = [number for number, _ in entries], [one for _, one in entries]
 
         def where(row: int) -> str:
@@ -309,10 +310,10 @@ class _Entries(_Client):
             lacking = next((row for row, one in enumerate(fields) if _VALUE not in one), None)
             if lacking is not None:
                 raise SourceError(f"source: {where(lacking)} has no field 'value' with its JSON (value=json)")
-            read = columns_of_json([one[_VALUE] for one in fields], self._values, where)
+            read = columns_of_json([one[_VALUE] for one in fields], self._values, where if locate else None)
             columns = dict(zip(read.schema.names, read.columns))
         else:
-            columns = {field.name: _column(field, fields, where) for field in self._values}
+            columns = {field.name: _column(field, fields, where if locate else None) for field in self._values}
         if "entry" in self._meta:
             columns["entry"] = pa.array([number.decode() for number in numbers])
         made = [asked(columns[field.name], field, 0) for field in self.schema]
@@ -357,7 +358,7 @@ def _entries(answer: Any) -> list[Any]:
     return list(found[0] if found and isinstance(found[0], list) else found)
 
 
-def _column(field: pa.Field, fields: list[dict[bytes, bytes]], where: Any) -> pa.Array:
+def _column(field: pa.Field, fields: list[dict[bytes, bytes]], where: Where | None) -> pa.Array:
     name = field.name.encode()
     octets = pa.array([one.get(name) for one in fields], pa.binary())
     if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
@@ -365,6 +366,8 @@ def _column(field: pa.Field, fields: list[dict[bytes, bytes]], where: Any) -> pa
     try:
         return asked(asked(octets, pa.field(field.name, pa.string()), 0), field, 0)
     except SourceError as e:
+        if where is None:
+            raise
         wrong = first_wrong(
             len(octets),
             lambda start, stop: asked(octets[start:stop].cast(pa.string()), field, 0),

@@ -156,6 +156,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         Producer=keeping(Producer),
         KafkaException=Failed,
         TopicPartition=Partition,
+        OFFSET_BEGINNING=-2,
         KafkaError=types.SimpleNamespace(**{name: number for number, name in enumerate(names.split(), 1)}),
     )
     monkeypatch.setattr(kafka_client, "client", lambda name, extra: library)

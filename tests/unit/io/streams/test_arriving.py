@@ -124,6 +124,18 @@ def test_a_stream_ends_when_it_is_idle_but_not_before_it_is_ready() -> None:
     assert len(rounds) > 3
 
 
+def test_bad_rows_that_come_keep_a_stream_from_being_idle() -> None:
+    source = Source(*[0, None] * 20, 1)
+    take = source.take
+
+    def slow(seconds: float) -> pa.RecordBatch | None:
+        time.sleep(0.01)
+        return take(seconds)
+
+    source.take = slow  # type: ignore[method-assign]
+    assert [batch.num_rows for batch in Arriving(source, 5.0, idle=0.2).batches()] == [1]
+
+
 def test_a_server_that_goes_away_is_waited_for_with_a_word() -> None:
     one, _ = started(Source(1, Away("kafka://b/t is away (test)"), Away("again"), 2))
     with pytest.warns(RuntimeWarning) as told:

@@ -13,8 +13,10 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import SinkError, SourceError, WriteError
+from akrunner.io.bad_rows import BadRows, Limit
 from akrunner.io.streams.avro_values import AvroColumns, AvroValues, check_avro
 from akrunner.io.streams.base import Address, Away
+from akrunner.io.streams.values import NotTheirs, without_bad
 from tests.servers.registry import Registry
 
 OPTIONS = ("value", "registry", "subject", "schema")
@@ -161,7 +163,7 @@ def test_values_without_a_schema_are_named(odd: bytes, registry: Registry) -> No
 def test_a_schema_that_cannot_be_had(registry: Registry) -> None:
     number = registry.add("t-value", FIRST)
     columns = AvroColumns(address(registry))
-    with pytest.raises(SourceError, match="message 1 cannot be read as Avro: .*has no schema 99"):
+    with pytest.raises(NotTheirs, match="message 1 cannot be read as Avro: .*has no schema 99"):
         read(columns, value(number, FIRST, id=1), value(99, FIRST, id=1))
     other = registry.add("t-value", record({"name": "other", "type": "string"}))
     with pytest.raises(SourceError, match="message 0 cannot be read as Avro of schema .*No default value"):
@@ -169,6 +171,34 @@ def test_a_schema_that_cannot_be_had(registry: Registry) -> None:
     registry.fails = True
     with pytest.raises(Away):
         read(columns, value(7, FIRST, id=1))
+
+
+def test_no_message_is_bad_because_of_the_registry(registry: Registry) -> None:
+    first, second = registry.add("t-value", FIRST), registry.add("t-value", SECOND)
+    other = registry.add("u-value", FIRST, schemaType="JSON")
+    columns, bad = AvroColumns(address(registry)), BadRows(None, Limit(5))
+
+    def rows(*values: bytes) -> pa.RecordBatch | None:
+        def read_some(some: Any, locate: bool) -> pa.RecordBatch:
+            return columns.columns(columns.schema, some, where if locate else None)
+
+        return without_bad(values, read_some, bad, lambda one: ("m", one))
+
+    values = [b"oops", value(first, FIRST, id=1), value(first, FIRST, id=2)[:5], value(second, SECOND, id=3, note="n")]
+    registry.login = "u:p"
+    with pytest.raises(NotTheirs, match="refuses the login"):
+        rows(*values)
+    registry.login, registry.fails = "", True
+    with pytest.raises(Away):
+        rows(*values)
+    registry.fails = False
+    for number in (99, other):
+        with pytest.raises(NotTheirs):
+            rows(value(number, FIRST, id=1), b"oops")
+    assert bad.count == 0
+    read_rows = rows(*values)
+    assert read_rows is not None and read_rows.column("id").to_pylist() == [1, 3]
+    assert bad.count == 2 and "no Avro value" in bad.news()[0]
 
 
 @pytest.mark.parametrize(

@@ -200,31 +200,102 @@ def assigned(messages: Any, consumer: Consumer, *partitions: int) -> Any:
     return consumer.assigned
 
 
-def test_the_place_of_a_save_is_where_a_partition_begins(made: list[Any]) -> None:
+def test_the_place_of_a_save_is_where_a_partition_begins(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     messages, first = source(made)
-    assert messages.ready and messages.reached() == {"topic": "t", "offsets": {}, "times": {}}
+    assert messages.ready and messages.reached() == {"topic": "t", "offsets": {"0": 5, "1": 0}, "times": {}}
     first.coming = [[Message(b'{"id": 1}', 1, 7)], []]
     messages.take(0.1)
     place = messages.reached()
-    assert place == {"topic": "t", "offsets": {"1": 8}, "times": {"1": 5}}
+    assert place == {"topic": "t", "offsets": {"0": 5, "1": 8}, "times": {"1": 5}}
     position = messages.position()
 
     messages.begin(json.loads(json.dumps(place)))
-    messages.connect()
+    with monkeypatch.context() as patch:
+        patch.setattr(Consumer, "consume", lambda self, most, seconds: [Message(b"{}", 1, 7)])
+        messages.connect()
     consumer = made[-1]
     assert first.closed and not messages.ready
-    assert assigned(messages, consumer, 0, 1) == {0: -1001, 1: 8} and messages.reached() == place
+    assert assigned(messages, consumer, 0, 1) == {0: 5, 1: 8} and messages.reached() == place
     messages.commit(position)
     assert consumer.stored == [], "it is of the attempt before; the save has it"
     consumer.calls["on_revoke"](consumer, [Partition("t", 1, -1)])
-    assert messages.reached()["offsets"] == {}
+    assert messages.reached()["offsets"] == {"0": 5}
     consumer.assigned = {}
     assert assigned(messages, consumer, 1) == {1: 0}, "another consumer had it since, and has stored nothing"
 
 
 def test_a_new_partition_that_begins_at_the_next_message_has_a_place_at_once(made: list[Any]) -> None:
     messages, consumer = source(made, "kafka://a/t?group=g&start=latest")
-    assert consumer.assigned == {0: -1, 1: 40} and messages.reached()["offsets"] == {"1": 40}
+    assert consumer.assigned == {0: -1, 1: 40} and messages.reached()["offsets"] == {"0": 5, "1": 40}
+
+
+def test_a_partition_that_a_save_does_not_name_begins_at_its_beginning(
+    made: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The group's offset, 5 of partition 0, is that of a later save."""
+
+    def refuse(*_: Any) -> Any:
+        raise Failed(Error(6))
+
+    messages, _ = source(made)
+    messages.begin({"topic": "t", "offsets": {"1": 8}})
+    messages.connect()
+    assert assigned(messages, made[-1], 0, 1) == {0: 0, 1: 8} and messages.reached()["offsets"] == {"0": 0, "1": 8}
+    messages.begin({"topic": "t", "offsets": {"1": 8}})
+    messages.connect()
+    with monkeypatch.context() as patch:
+        patch.setattr(Consumer, "get_watermark_offsets", refuse)
+        assert assigned(messages, made[-1], 0) == {0: -2} and messages.reached()["offsets"] == {"1": 8}
+    # a partition that another consumer had meanwhile, and brokers that do not say what it has stored
+    monkeypatch.setattr(Consumer, "committed", refuse)
+    made[-1].assigned = {}
+    assert assigned(messages, made[-1], 2) == {}
+    odd = Message(None, 2)
+    odd._all["error"] = Error(messages.kafka.KafkaError._AUTO_OFFSET_RESET)
+    made[-1].coming = [[odd]]
+    with pytest.raises(ReadError, match="have not answered where group 'g' begins in partition 2 .*start the job again"):
+        messages.take(0.1)
+
+
+def failing(code: int, partition: int | None = 0) -> Message:
+    """Return what librdkafka gives in the place of a message."""
+    found = Message(None)
+    found._all |= {"error": Error(code), "partition": partition, "offset": None}
+    return found
+
+
+def test_every_error_among_messages_is_looked_at(made: list[Any]) -> None:
+    messages, consumer = source(made)
+    kinds = messages.kafka.KafkaError
+    consumer.coming = [[failing(kinds._TRANSPORT)], [failing(kinds._AUTO_OFFSET_RESET, 1)]]
+    with pytest.raises(SourceError, match="messages were deleted before they were read"):
+        messages.take(0.1)
+
+
+def test_a_place_is_checked_with_a_message_of_each_partition(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    messages, _ = source(made)
+    kinds = messages.kafka.KafkaError
+    backlog = [Message(b"{}", 0, number) for number in range(7, 30)]
+
+    def consume(self: Consumer, most: int, seconds: float) -> list[Message]:
+        # an error comes first, and what waits in partition 0 before the messages of the others
+        self.calls_made = calls = getattr(self, "calls_made", 0) + 1
+        if calls == 1:
+            return [failing(kinds._TRANSPORT, None)]
+        return [*(backlog if 0 in self.assigned else []), *([Message(b"{}", 1, 7)] if 1 in self.assigned else [])][:most]
+
+    monkeypatch.setattr(Consumer, "consume", consume)
+    messages.begin({"topic": "t", "offsets": {"0": 8, "1": 8}, "times": {"0": 5, "1": 6}})
+    with pytest.raises(SourceError, match="offset 7 of partition 1 is not the one that was read before"):
+        messages.connect()
+    monkeypatch.setattr(kafka, "START_SECONDS", 0.01)
+    monkeypatch.setattr(Consumer, "consume", lambda self, most, seconds: [])
+    with pytest.raises(Away, match="no message has come from partition 0"):
+        messages.connect()
+    gone = failing(kinds.UNKNOWN_TOPIC_OR_PART, None)
+    monkeypatch.setattr(Consumer, "consume", lambda self, most, seconds: [gone])
+    with pytest.raises(SourceError, match="the topic is gone"):
+        messages.connect()
 
 
 def test_a_place_in_another_topic_is_refused(made: list[Any]) -> None:
@@ -274,7 +345,7 @@ def test_a_partition_that_is_gone_and_brokers_that_are_away(made: list[Any], mon
         with pytest.raises(kind, match=words):
             messages.connect()
     with pytest.raises(SourceError, match="messages were deleted before they were read"):
-        messages._check_error(Error(messages.kafka.KafkaError._AUTO_OFFSET_RESET))
+        messages._check_error(Error(messages.kafka.KafkaError._AUTO_OFFSET_RESET), 1)
 
 
 def test_a_group_that_gives_no_partitions_is_told_once(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,7 +383,7 @@ def test_messages_that_cannot_be_read_are_left_out_and_told_with_their_offsets(m
     assert ": column 'id' is int64, and a value here is a text" in second and "offset 7 of partition 0" in second
     # a batch without a good one moves the position as well
     messages.position()
-    assert messages.take(0.1) is None
+    assert messages.take(0.1).num_rows == 0, "not None: something has come (idle=)"
     messages.commit(messages.position())
     assert consumer.stored == [{0: 9}]
     consumer.coming = [[Message(b"[]", 0, 9), Message(b"", 0, 10)]]

@@ -59,8 +59,8 @@ def test_bytes_are_refused_before_anything_starts() -> None:
 def test_bad_ones_are_found_by_halving_and_the_others_read_together() -> None:
     bad, calls = BadRows(None, Limit(5)), []
 
-    def read(numbers: Sequence[int]) -> pa.RecordBatch:
-        calls.append(list(numbers))
+    def read(numbers: Sequence[int], locate: bool) -> pa.RecordBatch:
+        calls.append(locate)
         for number in numbers:
             if number % 7 == 3:
                 raise SourceError(f"source: entry {number} cannot be read as JSON: it is {number}")
@@ -68,7 +68,8 @@ def test_bad_ones_are_found_by_halving_and_the_others_read_together() -> None:
 
     batch = without_bad(range(20), read, bad, lambda number: (f"entry {number}", b"text"))
     assert batch is not None and batch.column("x").to_pylist() == [number for number in range(20) if number % 7 != 3]
-    assert bad.count == 3 and bad.news()[0] == "source: entry 3: it is 3: 'text'" and len(calls) < 25
+    assert bad.count == 3 and bad.news()[0] == "source: entry 3: it is 3: 'text'" and calls.count(False) < 25
+    assert calls.count(True) == 4, "the reason of each bad one, and the rows"
     assert without_bad([3], read, bad, lambda number: ("", b"")) is None
     with pytest.raises(SourceError, match="entry 10 cannot be read"):
         without_bad([9, 10], read, None, lambda number: ("", b""))
