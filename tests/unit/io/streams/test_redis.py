@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import SinkError, SourceError, WriteError
+from akrunner.io.bad_rows import BadRows, Limit
 from akrunner.io.streams import redis
 from akrunner.io.streams.base import Away
 from akrunner.schema import Schema
@@ -113,6 +114,22 @@ def test_a_wrong_url_is_told(url: str, words: str) -> None:
     with pytest.raises(SourceError, match=words) as caught:
         redis.SYSTEM.open(url, SCHEMA, 0.01, lambda path, columns: pytest.fail("no file"))
     assert "pass-w0rd" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("query", "name"), [("", b"id"), ("&value=json", b"value")])
+def test_bad_entries_are_left_out_and_have_come(query: str, name: bytes, made: list[Redis]) -> None:
+    entries, server = source(made, query)
+    entries.bad = bad = BadRows(None, Limit(5))
+    good = b"7" if name == b"id" else b'{"id": 7}'
+    server.answers = [
+        None,
+        [[b"s", [(b"1-0", {name: b"x"}), (b"2-0", {name: good}), (b"3-0", {name: b"y"})]]],
+        [[b"s", [(b"4-0", {name: b"z"})]]],
+    ]
+    assert entries.take(0.1).to_pylist() == [{"id": 7, "s": None}]
+    assert bad.count == 2 and bad.news()[1].startswith("source: entry 3-0 of redis://h/s: ")
+    assert entries.take(0.1).num_rows == 0, "not None: something has come (idle=)"
+    assert entries.position() == [b"1-0", b"2-0", b"3-0", b"4-0"] and entries.take(0.1) is None
 
 
 def test_entries_that_were_never_acknowledged_come_first(made: list[Redis]) -> None:
