@@ -9,7 +9,7 @@ from typing import Any
 
 from akrunner.engines.inputs import blame
 from akrunner.engines.inputs.blame import Blamed
-from akrunner.engines.inputs.unseen import in_steps, wait_share
+from akrunner.engines.inputs.unseen import TOO_SHORT, in_steps, wait_share
 
 #: share of the time below which a cause is not mentioned
 WORTH_SAYING = 0.1
@@ -72,8 +72,14 @@ def spent(record: Mapping[str, Any], what: str) -> tuple[float, int]:
 
 
 def for_it(record: Mapping[str, Any]) -> float:
-    """Return the share of the time that is waiting for the pipeline that the script waits for most."""
-    return wait_share(record) * float(record.get("part", 1.0))
+    """Return the share of the time that is waiting for the pipeline that the script waits for most; 0 if the steps took so
+    little time that their shares tell nothing, however late the first batch was."""
+    return 0.0 if brief(record) else wait_share(record) * float(record.get("part", 1.0))
+
+
+def brief(record: Mapping[str, Any]) -> bool:
+    """Whether the steps, without the first batch, took too little time for a judgement by shares of it."""
+    return float(record["wait"] + record["between"]) < TOO_SHORT
 
 
 def of_passes(node: Blamed, record: Mapping[str, Any]) -> float:

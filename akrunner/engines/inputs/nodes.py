@@ -14,6 +14,7 @@ from akrunner.engines.inputs.measures import (
     TUNED,
     WORTH_SAYING,
     Advice,
+    brief,
     first_pass,
     for_it,
     is_ahead,
@@ -235,7 +236,7 @@ def _of_sources(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice
 def of_busy_python(record: Mapping[str, Any]) -> list[Advice]:
     """Advise on Python of the pipeline that is at work all the time, for steps that draw their batches themselves and
     were not looked at."""
-    if record["known"] or record["by"] not in unseen.INSIDE:
+    if record["known"] or record["by"] not in unseen.INSIDE or brief(record):
         return []
     suspect = likely.python_at_work(record)
     made = of_node(suspect.node, suspect.node.share, record) if suspect is not None else None
@@ -249,7 +250,7 @@ def of_python_beside(record: Mapping[str, Any]) -> list[Advice]:
     needs Python has to wait for its turn. Python that the steps wait for has a rule of its own."""
     share = unseen.python_beside(record)
     some = [one for one in blame.chain_of(record) if blame.calls_python(one)]
-    if not some or not share or for_it(record) >= WORTH_SAYING:
+    if not some or not share or brief(record) or for_it(record) >= WORTH_SAYING:
         return []
     node = likely.as_blamed(some[0], record)
     # of several nodes that call Python, it is not known which one's computes

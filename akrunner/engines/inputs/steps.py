@@ -8,7 +8,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from akrunner.engines.inputs import blame, unseen
-from akrunner.engines.inputs.measures import LOOKS, PROMISED, STEPS, WORTH_SAYING, Advice, base, line_of_python, spent, whole
+from akrunner.engines.inputs.measures import (
+    LOOKS,
+    PROMISED,
+    STEPS,
+    WORTH_SAYING,
+    Advice,
+    base,
+    brief,
+    line_of_python,
+    spent,
+    whole,
+)
 from akrunner.engines.inputs.unseen import wait_share
 
 #: share of the time that a package other than TensorFlow must have to be named
@@ -18,13 +29,15 @@ _SELDOM, _LITTLE = 0.2, 0.02
 
 
 def of_saving(record: Mapping[str, Any]) -> list[Advice]:
+    if whole(record) < unseen.TOO_SHORT:
+        return []
     if record["by"] == "batches" and (pipe := spent(record, "pipe")[0] / max(whole(record), 1e-9)) >= WORTH_SAYING:
         slow = "the source, or the host, is slower than the script"
         return [Advice("pipe", pipe, 0.0, "task_config.batches() waits for rows to come", slow)]
     found, seconds = [], whole(record)
     for what, (of, change) in _SAVINGS.items():
         share = min(1.0, spent(record, what)[0] / seconds) if seconds > 0 else 0.0
-        if share >= WORTH_SAYING and not _only_began(what, record):
+        if share >= WORTH_SAYING and not _only_began(what, record) and not _only_one_write(what, record):
             found.append(
                 Advice(
                     what,
@@ -82,6 +95,11 @@ def _only_began(what: str, record: Mapping[str, Any]) -> bool:
     return what != "output" and 0 < times <= _SELDOM * record["batches"] and seconds < unseen.TOO_SHORT
 
 
+def _only_one_write(what: str, record: Mapping[str, Any]) -> bool:
+    """Whether all rows were written at once, so that they cannot be written more at a time."""
+    return what == "output" and spent(record, what)[1] == 1
+
+
 def _more_seldom(what: str, change: str, share: float, record: Mapping[str, Any]) -> str:
     """Return the advice on how often to save something: so seldom that it takes a fiftieth of the time."""
     (seconds, times), batches = spent(record, what), record["batches"]
@@ -131,7 +149,7 @@ def of_python(record: Mapping[str, Any]) -> list[Advice]:
             )
         )  # fmt: skip
     waiting = wait_share(record)
-    if record["by"] == "feed_dict" and waiting >= WORTH_SAYING:
+    if record["by"] == "feed_dict" and waiting >= WORTH_SAYING and not brief(record):
         main = next((line for line in record["lines"] if line["main"]), None)
         where = (f" at {blame.place(main['at'])}" if main else "") + line_of_python(record)
         found.append(

@@ -56,7 +56,7 @@ from typing import Any
 from akrunner.engines.base import Stats
 from akrunner.engines.inputs import blame, little, several, unseen
 from akrunner.engines.inputs.advice import advised, if_it_waits
-from akrunner.engines.inputs.measures import PROMISED, WORTH_SAYING, Advice, first_pass
+from akrunner.engines.inputs.measures import PROMISED, WORTH_SAYING, Advice, brief, first_pass
 from akrunner.engines.inputs.unseen import SAVING, TOO_SHORT, most_waiting, wait_share
 
 #: how many changes are named for a task that was looked at closely; for others it is one
@@ -198,6 +198,8 @@ def _sentences(record: Mapping[str, Any]) -> list[str]:
         unsure = [f"the first batch came after {record['first']:.1f} s, {record['first'] / record['main']:.0%} of main's time"]
         if not record["batches"]:
             unsure = [f"no batch has come in {record['first']:.1f} s, {record['first'] / record['main']:.0%} of main's time"]
+    if record["asked"] and not found and not unsure and record["by"] in ("dataset", "batches", "feed_dict") and brief(record):
+        unsure = [_TOO_LITTLE]
     if record["asked"] and not found and not unsure and most_waiting(record) - share >= _SURELY_FINE:
         part = most_waiting(record) - share
         unsure = [

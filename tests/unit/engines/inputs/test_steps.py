@@ -127,3 +127,23 @@ def test_a_script_that_stands_is_told_where() -> None:
     assert "or computes: other processes use the processor, too" in shared.what
     assert of_standing(told(lines=stands, idle=0.1, by="batches")) == []
     assert of_standing(told(lines=[line(0.2, computes=0.1)])) == [] == of_standing(told(lines=stands, by="call"))
+
+
+@pytest.mark.parametrize("what", ["output", "pipe"])
+def test_shares_of_steps_that_took_milliseconds_are_not_judged(what: str) -> None:
+    short = {
+        "by": "batches",
+        "batches": 3,
+        "wait": 0.004,
+        "between": 0.033,
+        "first": 1.65,
+        "spent": {what: 0.02},
+        "times": {what: 3},
+    }
+    assert of_saving(told(**short)) == []
+    assert rules(of_saving(told(**{**short, "between": 0.6, "spent": {what: 0.4}}))) == [what]
+
+
+def test_one_write_of_all_rows_cannot_be_made_larger() -> None:
+    assert of_saving(told(spent={"output": 4.0}, times={"output": 1})) == []
+    assert rules(of_saving(told(spent={"output": 4.0}, times={"output": 2}))) == ["output"]

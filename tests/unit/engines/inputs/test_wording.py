@@ -1765,3 +1765,15 @@ def test_of_a_fit_whose_input_may_have_much_to_do_it_is_said_that_nobody_knows(
 ) -> None:
     (said,) = fit(chain, **more)
     assert said.startswith(f"[a] {UNSURE}, as its steps draw their batches within TensorFlow")
+
+
+@pytest.mark.parametrize("asked", [0, 20])
+@pytest.mark.parametrize("by", ["dataset", "feed_dict"])
+def test_a_late_first_batch_does_not_make_shares_of_milliseconds_worth_a_sentence(asked: int, by: str) -> None:
+    ours = [node("Prefetch", 33), node("Map", 32, ours=True, decodes=True, images=True), node("TFRecord", 30, ours=True)]
+    short = record({}, ours, wait=0.03, between=0.007, batches=3, by=by, first=1.6, main=4.0, asked=asked, windows=[])
+    found = wording.verdict({"inputs": {"worker:0": short}})
+    assert not any("most likely" in one or "waiting" in one for one in found), found
+    assert not any(map(wording.calls_for_change, found))
+    (late,) = wording.verdict({"inputs": {"worker:0": {**short, "by": "dataset", "main": 2.0}}})
+    assert late == "[worker:0] the first batch came after 1.6 s, 80% of main's time"
