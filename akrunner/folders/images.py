@@ -229,13 +229,26 @@ def _what(head: bytes) -> str:
         return "empty"
     if head[4:8] == b"ftyp":
         return "a HEIC, AVIF or video file, which TensorFlow does not decode"
-    text = head.lstrip()[:64].lower()
-    other = next((words for magic, words in _OTHERS if text.startswith(magic.lower())), None)
+    other = _other(head)
     if other == "a TIFF":
         return "a TIFF, which TensorFlow does not decode; resize= (--resize) makes a PNG of it"
     if not head.strip(b"\0"):
         return "no image: it is full of zeros"
-    return f"{other}, no image" if other else "no image: it begins as none that is known (JPEG, PNG, GIF, BMP, WebP)"
+    return no_image(head) or "no image: it begins as none that is known (JPEG, PNG, GIF, BMP, WebP)"
+
+
+def no_image(head: bytes) -> str:
+    """Return of which other kind a file is that no program takes for an image, in words; "": of none that is known.
+
+    Args: head: its first bytes.
+    """
+    other = _other(head)
+    return f"{other}, no image" if other and other != "a TIFF" else ""
+
+
+def _other(head: bytes) -> str:
+    text = head.lstrip()[:64].lower()
+    return next((words for magic, words in _OTHERS if text.startswith(magic.lower())), "")
 
 
 #: format -> (least bytes of a file, (position, bytes, whether little endian) of the height, the same of the width)

@@ -26,12 +26,14 @@ from akrunner.packing.described import check_columns, rounded, wider
 from akrunner.packing.given import Earlier, Given
 from akrunner.packing.progress import Meter, PackProgress
 from akrunner.packing.result import Packed
-from akrunner.packing.settings import PackArguments, Settings, settings_of
+from akrunner.packing.settings import PackArguments, Settings, settings_of, splits_of
 from akrunner.packing.source import given_of
 from akrunner.packing.state import State
 
 #: a limit of open files that is enough for any run: threads that fetch URLs, nested buckets of tables, a shard of each split
 _OPEN_FILES = 1024
+#: the splits, with their shares, if the user gives none
+_NO_SPLIT = dict(zip(*splits_of(None)))
 
 
 def run_pack(asked: PackArguments) -> Packed:
@@ -195,10 +197,19 @@ def _same(given: Given, settings: Settings, state: State, overwrite: bool) -> No
     for name, value in given.kept(settings).items():
         if name in there and there[name] != value:
             raise SinkError(
-                f"output: {state.path} was packed with {name}={_as_given(name, there[name])}, not {_as_given(name, value)}; "
+                f"output: {state.path} was packed {_not_the_same(name, there[name], value)}; "
                 f"give the same to add what is new{_by_directory(given, there[name]) if name == 'source' else ''}, "
                 "overwrite=True (--overwrite) to pack everything anew, or another directory"
             )
+
+
+def _not_the_same(name: str, before: Any, now: Any) -> str:
+    """Return in words how a setting differs from the one that the output was packed with."""
+    if name == "split" and before == _NO_SPLIT:
+        return f"without split= (--split), and now split={_as_given(name, now)} is given"
+    if name == "split" and now == _NO_SPLIT:
+        return f"with split={_as_given(name, before)}, and now no split is given (--split)"
+    return f"with {name}={_as_given(name, before)}, not {_as_given(name, now)}"
 
 
 def _by_directory(given: Given, before: Any) -> str:

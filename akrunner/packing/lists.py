@@ -95,7 +95,7 @@ def named_as_paths(schema: pa.Schema) -> list[str]:
 def half_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str:
     """Return a warning if a column of a table that is packed as it is looks like paths of images, or URLs; "": none does.
 
-    Half of the values that were looked at are enough.
+    Half of the values that were looked at are enough, and a single one in a column whose name says that it holds paths.
     """
     if first is None or not first.num_rows:
         return ""
@@ -103,7 +103,7 @@ def half_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str:
         if is_text(schema.field(name).type):
             values = pc.cast(first.column(name)[:_LOOKED], pa.string()).drop_null()
             looks = truths(pc.match_substring_regex(values, r"\A\w+://|" + ending_of(images.ENDINGS), ignore_case=True))
-            if looks.any() and looks.mean() >= 0.5:
+            if looks.any() and (looks.mean() >= 0.5 or name.lower() in USUAL):
                 return (
                     f"the table is packed as it is, a row of texts each; of column {name!r} {int(looks.sum()):,} of "
                     f"{len(looks):,} values look like paths or URLs: --paths {name} packs the files they name"
@@ -114,6 +114,8 @@ def half_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str:
 def named_files(schema: pa.Schema, first: pa.RecordBatch | None, below: str) -> str:
     """Return a warning if a column names files that exist, in a table that is packed as it is; "": none does.
 
+    More than half of the values that were looked at are enough, and a single one in a column whose name says that it holds paths.
+
     Args: below: the directory that relative paths are below.
     """
     if first is None:
@@ -123,7 +125,7 @@ def named_files(schema: pa.Schema, first: pa.RecordBatch | None, below: str) -> 
             continue
         values = [one for one in pc.cast(first.column(name)[:_TRIED], pa.string()).to_pylist() if one]
         there = [one for one in values if "\0" not in one and os.path.isfile(os.path.join(below, one))]
-        if len(there) * 2 > len(values):
+        if len(there) * 2 > len(values) or (there and name.lower() in USUAL):
             kind = "texts" if sum(one.lower().endswith(".txt") for one in there) * 2 > len(there) else "files"
             return f"the table is packed as it is, a row of texts each; column {name!r} names files that are there: --paths {name} --kind {kind} packs these"
     return ""

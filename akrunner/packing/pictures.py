@@ -208,6 +208,10 @@ def _made(data: bytes, size: tuple[int, int], why: str) -> bytes:
         return out.getvalue()
 
 
+#: how many of a file's first bytes tell its kind
+_BEGINNING = 1024
+
+
 class _Refused(Exception):
     """The image is not decoded; the message says why."""
 
@@ -246,7 +250,7 @@ def _found(data: bytes) -> Any:
             taken = not takes or takes(data[:16])
             if taken and not isinstance(taken, str):
                 return make(io.BytesIO(data), "")
-    raise _Refused("no image that Pillow knows")
+    raise _Refused(images.no_image(data[:_BEGINNING]) or "no image that Pillow knows")
 
 
 def _plain(image: Any, jpeg: bool) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import posixpath
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -91,6 +92,8 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
         raise ConfigError(
             "columns= (--columns) is for text files that stand side by side; of a table select= (--select) takes some"
         )
+    if names is not None and input_format is None:
+        _check_no_web_directory(names, kind)
     options: dict[str, Any] = dict(
         input_schema=wanted,
         input_format=input_format,
@@ -100,6 +103,25 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
         read_examples=read_examples,
     )
     return of_table(source, names, options, kind, label, paths, below, settings, earlier)
+
+
+def _check_no_web_directory(names: list[str], kind: str | None) -> None:
+    """Raise a SourceError if a path is a directory on a web server: what is in it cannot be listed."""
+    for name in names:
+        web = name.lower().startswith(("http://", "https://"))
+        path = re.split(r"[?#]", name)[0]
+        # what has no ending may be a table, which its first bytes tell, but hardly if the user says that it holds images
+        files = kind not in (None, "rows") and not posixpath.splitext(path)[1]
+        if web and (path.endswith("/") or files):
+            raise SourceError(
+                f"source: {redacted(name)} is a directory on a web server, which cannot be listed; give a list of the URLs of its "
+                f"files, a CSV with a column url{'' if kind in (None, 'images') else f', and kind={kind!r} (--kind {kind})'}"
+                + (
+                    ""
+                    if path.endswith("/")
+                    else " (if it is such a list itself, say its format: input_format=, --input-format)"
+                )
+            )
 
 
 def _check_one_directory(names: list[str], kind: str | None) -> None:

@@ -238,3 +238,10 @@ def test_a_bitmap_that_is_refused_is_told_the_true_reason() -> None:
     assert sorted(found.problems) == list(range(len(wrong))) and (found.width[0], found.height[0]) == (4, 4)
     for i, words in enumerate(wrong.values()):
         assert re.search(words, found.problems[i]), (words, found.problems[i])
+
+
+def test_a_page_is_named_as_what_it_is_however_closely_images_are_looked_at() -> None:
+    page = b"<!DOCTYPE html><html></html>"
+    told = images.look([page]).problems[0]
+    assert told == pictures.resized(page, (2, 2))[1] == "an HTML page, no image"
+    assert "an HTML page, no image" in str(pictures.fault(page))

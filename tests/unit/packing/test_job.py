@@ -105,7 +105,7 @@ def test_progress_is_told_and_what_its_function_raises_is_named(texts: Path, tmp
     ("before", "now", "words"),
     [
         ({"seed": 1}, {"seed": 2}, "with seed=1, not 2"),
-        ({}, {"split": "0.9,0.1"}, "with split='all=1', not 'train=0.9,test=0.1'"),
+        ({}, {"split": "0.9,0.1"}, "without split= .--split., and now split='train=0.9,test=0.1' is given"),
         ({"format": "arrow"}, {}, "with format='arrow', not 'tfrecord'"),
         ({}, {"kind": "files"}, "with kind='texts', not 'files'"),
         ({}, {"label": "none"}, "with label=None, not 'none'"),
@@ -199,3 +199,17 @@ def test_an_error_that_is_no_shortage_passes(texts: Path, tmp_path: Path, monkey
     monkeypatch.setattr(filejob, "packed", fails)
     with pytest.raises(RuntimeError, match="a mistake of ours"):
         run(texts, tmp_path / "out")
+
+
+def test_a_split_that_was_given_once_and_not_again_is_named_in_the_users_words(tmp_path: Path) -> None:
+    rows, split = {"n": [*range(20)]}, "train=0.8,test=0.2"
+    run(rows, tmp_path / "a", split=split)
+    with pytest.raises(
+        SinkError, match=rf"was packed with split='{split}', and now no split is given \(--split\); give the same"
+    ):
+        run(rows, tmp_path / "a")
+    run(rows, tmp_path / "b")
+    with pytest.raises(
+        SinkError, match=rf"was packed without split= \(--split\), and now split='{split}' is given; give the same"
+    ):
+        run(rows, tmp_path / "b", split=split)

@@ -181,3 +181,14 @@ def test_other_columns_that_cannot_be_packed_are_errors(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"list\.csv: row 2, column 'x'") as caught:
         index(large, str(tmp_path))
     assert caught.value.row == 2
+
+
+def test_one_value_is_enough_in_a_column_whose_name_says_that_it_holds_paths(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    few = batch(path=["a.jpg", "b", "c", "d"])
+    assert "of column 'path' 1 of 4 values look like paths or URLs: --paths path" in lists.half_paths(few.schema, few)
+    there = batch(File=["a.txt", "b", "c", "d"])
+    assert "--paths File --kind texts" in lists.named_files(there.schema, there, str(tmp_path))
+    for columns in ({"where": ["a.jpg", "b", "c"]}, {"path": ["b", "c"]}, {"where": ["a.txt", "b", "c"]}):
+        other = batch(**columns)
+        assert lists.half_paths(other.schema, other) == lists.named_files(other.schema, other, str(tmp_path)) == ""

@@ -11,7 +11,7 @@ import pytest
 from akrunner.errors import ConfigError, SourceError
 from akrunner.folders.gathered import SIZE
 from akrunner.packing.settings import PackArguments, settings_of
-from akrunner.packing.source import given_of
+from akrunner.packing.source import _check_no_web_directory, given_of
 from tests.unit.packing.sources import files, given, names, rows
 
 
@@ -108,3 +108,19 @@ def test_a_format_of_folders_is_for_jobs(tmp_path: Path) -> None:
 def test_what_is_given_is_read_by_the_settings() -> None:
     asked = PackArguments({"x": [1, 2]}, "out")
     assert given_of(asked, settings_of(asked)).kind == "rows"
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "refused"),
+    [
+        ("http://h/cat/", "images", True), ("https://h/cat/?a=1", None, True), ("http://h/cat", "texts", True),
+        ("http://h/cat", None, False), ("http://h/cat.csv", "images", False), ("s3://h/cat/", "images", False), ("cat/", "images", False),
+    ],
+)  # fmt: skip
+def test_a_directory_on_a_web_server_is_asked_for_as_a_list(url: str, kind: str | None, refused: bool) -> None:
+    if not refused:
+        _check_no_web_directory([url], kind)
+        return
+    with pytest.raises(SourceError, match="a web server, which cannot be listed; give a list of the URLs of its files") as e:
+        given_of(PackArguments(url, "out", kind=kind), settings_of(PackArguments(url, "out")))
+    assert "input_format=" not in str(e.value) or not url.endswith("/")
