@@ -71,7 +71,7 @@ def _certain_without(record: Mapping[str, Any], found: list[Advice]) -> list[Adv
 def _of_one_cache(found: list[Advice]) -> list[Advice]:
     """Merge two pieces of advice that ask for the same cache of `task_config`'s rows into one: the one that says more,
     with the gain of the other if that is larger."""
-    short = next((one for one in found if one.rule == "parse" and one.change.startswith("cache=True in it, and ")), None)
+    short = next((one for one in found if one.rule != "cache" and one.change.startswith("cache=True")), None)
     again = next((one for one in found if one.rule == "cache" and one.change.startswith("cache=True in it")), None)
     if short is None or again is None:
         return found

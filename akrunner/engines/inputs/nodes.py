@@ -191,18 +191,32 @@ def _of_memory(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice 
     )  # fmt: skip
 
 
-def _of_python_node(node: Blamed, where: str, share: float, record: Mapping[str, Any]) -> Advice:
+def _of_python_node(node: Blamed, where: str, share: float, record: Mapping[str, Any], computes: bool = False) -> Advice:
     """Return the advice for Python that computes. Several calls at once take turns; with whole batches there is only less
-    to do for each row."""
+    to do for each row.
+
+    Args: computes: whether it is known that it does not load files instead, which several can do at once.
+    """
     several = "several calls at once, of which one computes at a time" if not node.alone else "one after another"
     whole_batches = not any(kind in ("Batch", "PaddedBatch", "MapAndBatch") for kind in _above(node, record))
     what = f"{where} runs Python for every {'batch' if whole_batches else 'element'}, {several}"
     change = "use TensorFlow's operations" + (
         ", or numpy's on the whole batch" if whole_batches else ", or give and take whole batches"
     )
-    if record["by"] == "function":
-        change += "; of a Keras Sequence (PyDataset) workers=4 makes several at once"
-    return Advice("python", share, share * PROMISED, what, f"{change}; rows come fastest by task_config.dataset()")
+    if node.kind == "Generator" and node.alone and not computes:
+        change += (
+            "; if it only loads files, several readers at once: "
+            f"Dataset.range({_AT_ONCE}).interleave(..., cycle_length={_AT_ONCE}, num_parallel_calls={_AT_ONCE})"
+        )
+    if node.kind == "Generator" and record["by"] == "function":
+        change += "; if it is a Keras Sequence (PyDataset), workers=4 makes several at once"
+    return Advice("python", share, share * PROMISED, what, change + _fastest(record))
+
+
+def _fastest(record: Mapping[str, Any]) -> str:
+    """Return advice to read the rows by `task_config`; "" if the script does so in one of its datasets."""
+    ours = any(one.get("ours") for pipeline in record["pipelines"] for one in pipeline["nodes"])
+    return "" if ours else "; rows come fastest by task_config.dataset()"
 
 
 def _above(node: Blamed, record: Mapping[str, Any]) -> list[str]:
@@ -255,15 +269,13 @@ def of_python_beside(record: Mapping[str, Any]) -> list[Advice]:
     node = likely.as_blamed(some[0], record)
     # of several nodes that call Python, it is not known which one's computes
     who = node.where if len(some) == 1 else "the pipeline"
-    made = _of_python_node(node, node.where, share, record)
+    made = _of_python_node(node, node.where, share, record, computes=True)
     what = (
         f"Python that {who} calls{line_of_python(record)} computes for {share:.0%} of the steps' time, and steps as short "
         "as these may have to wait for their turn in Python"
     )
     if len(some) > 1:
-        made = replace(
-            made, change="use TensorFlow's operations, or numpy's on whole batches; rows come fastest by task_config.dataset()"
-        )
+        made = replace(made, change=f"use TensorFlow's operations, or numpy's on whole batches{_fastest(record)}")
     return [replace(made, rule="lock", what=what, saves=0.0)]
 
 

@@ -60,13 +60,16 @@ def test_a_thread_that_has_the_lock_explains_what_is_only_likely(rules: list[Adv
     assert sorted(one.rule for one in advised(told())) == ["lock", "python"]
 
 
-def test_the_same_cache_is_advised_once_with_the_larger_gain(rules: list[Advice]) -> None:
+@pytest.mark.parametrize(
+    "rule, change", [("parse", "cache=True in it, and columns="), ("decode_ours", "cache=True, where they fit into memory")]
+)
+def test_the_same_cache_is_advised_once_with_the_larger_gain(rules: list[Advice], rule: str, change: str) -> None:
     rules += [
-        given("parse", 0.0, change="cache=True in it, and columns="),
+        given(rule, 0.0, change=change),
         given("cache", 0.4, change="cache=True in it, if they fit", likely="a look"),
     ]
     (one,) = advised(told())
-    assert (one.rule, one.saves, one.likely) == ("parse", 0.4, "a look")
+    assert (one.rule, one.saves, one.likely) == (rule, 0.4, "a look")
 
 
 def test_where_another_thread_reads_only_saving_is_known(rules: list[Advice], monkeypatch: pytest.MonkeyPatch) -> None:

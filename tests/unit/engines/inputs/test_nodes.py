@@ -74,3 +74,19 @@ def test_without_a_look_the_advice_is_only_likely() -> None:
     (one,) = of_nodes(record({}, CHAIN, asked=0, tunes=False))
     assert one.rule == "map" and one.likely.startswith("--profile-input")
     assert of_nodes(record(MAPPED, CHAIN))[0].likely == ""
+
+
+def test_advice_on_python_says_only_what_fits_the_script() -> None:
+    python, generator = blamed(facts={"python": True}), blamed("Generator")
+    ours = [*CHAIN[:-1], node("TFRecord", 30, ours=True)]
+
+    def change(one: Blamed, chain: list[dict[str, Any]] = CHAIN, by: str = "dataset") -> str:
+        found = of_node(one, 0.5, record({}, chain, by=by))
+        assert found is not None and found.rule == "python"
+        return found.change
+
+    assert "task_config.dataset()" in change(python) and "task_config.dataset()" not in change(python, ours)
+    assert "Keras Sequence" not in change(python, by="function") + change(generator)
+    assert "if it is a Keras Sequence (PyDataset), workers=4" in change(generator, by="function")
+    assert "several readers" in change(generator) and "several readers" not in change(python)
+    assert "several readers" not in change(blamed("Generator", parallel=True))
