@@ -151,11 +151,11 @@ TABLE: tuple[ColumnType, ...] = (
         "timestamp", pa.timestamp("us"), Family.MOMENT, INT64, "int64", words=("datetime64",), sized=("timestamp",), of_unit=pa.timestamp,
         alink=("TIMESTAMP", "SQL_TIMESTAMP"), maxcompute="timestamp", flink="TIMESTAMP", python=datetime.datetime,
     ),
-    # a moment, whatever the zone in which it is shown: SQL's `timestamp with time zone`, Flink's `TIMESTAMP_LTZ`
+    # a moment, whatever the zone in which it is shown: SQL's `timestamp with time zone`
     ColumnType(
         "timestamp_ltz", pa.timestamp("us", "UTC"), Family.MOMENT, INT64, "int64", words=("timestamptz",),
         sized=("timestamp_ltz", "timestamptz"), of_unit=lambda unit: pa.timestamp(unit, "UTC"),
-        maxcompute="timestamp", flink="TIMESTAMP_LTZ",
+        maxcompute="timestamp",
     ),
     ColumnType(
         "date", pa.date32(), Family.DATE, INT64, "int64", words=("date32",), also=(pa.date64(),),
