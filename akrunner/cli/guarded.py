@@ -177,7 +177,7 @@ def _left(error: BaseException) -> str:
     It says that every task of a job was stopped, and that no table was changed, or which tables are changed already; and what became of an output that was
     just being committed.
     """
-    store, commits = (sys.modules.get(f"akrunner.{name}") for name in ("tables.store", "io.commits"))
+    store, commits = sys.modules.get("akrunner.tables.store"), sys.modules.get("akrunner.io.commits")
     names = list(dict.fromkeys(store.CHANGED)) if store is not None else []
     said = [told for one in _chain(error) for told in commits.told_of(one)] if commits is not None else []
     tasks = "akrunner.engines.supervisor" in sys.modules and not _raised_in(error, "akrunner.tables.statements")

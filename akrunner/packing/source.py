@@ -114,8 +114,8 @@ def _check_no_web_directory(names: list[str], kind: str | None) -> None:
         files = kind not in (None, "rows") and not posixpath.splitext(path)[1]
         if web and (path.endswith("/") or files):
             raise SourceError(
-                f"source: {redacted(name)} {'is' if path.endswith('/') else 'looks like'} a directory on a web server, which cannot be listed; give a list of the URLs of its "
-                f"files, a CSV with a column url{'' if kind in (None, 'images') else f', and kind={kind!r} (--kind {kind})'}"
+                f"source: {redacted(name)} {'is' if path.endswith('/') else 'looks like'} a directory on a web server, which cannot be listed; "
+                f"give a list of the URLs of its files, a CSV with a column url{'' if kind in (None, 'images') else f', and kind={kind!r} (--kind {kind})'}"
                 + (
                     ""
                     if path.endswith("/")
