@@ -31,7 +31,7 @@ def run_batch(given: Arguments, observer: Observer | None) -> Result:
     given, engine = _with_engine(given, observer)
     with in_time(given.timeout):
         prepared = prepare("batch", given)
-        return _run(prepared, engine, observer, given.output, given.output_format, given.overwrite, layout_of(given))
+    return _run(prepared, engine, observer, given.output, given.output_format, given.overwrite, layout_of(given))
 
 
 def run_train(

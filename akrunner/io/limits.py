@@ -81,9 +81,11 @@ def waited(call: Callable[[], _Given], interrupt: Callable[[], Any] | None, what
     except TimeoutError:
         if limits.until is not None and time.monotonic() >= limits.until:
             raise JobTimeoutError(
-                f"the job took longer than timeout={limits.timeout or 0:g} s and was stopped: it waits for {what}, which does not "
-                "answer"
+                f"the job took longer than timeout={limits.timeout or 0:g} s and was stopped while it waited for {what}"
             ) from None
+        if seconds is None:
+            # of the work itself
+            raise
         raise JobStalledError(
             f"nothing has moved for {seconds:g} s: the job waits for {what}, which does not answer\n"
             "(stall_timeout= (--stall-timeout) waits longer (0: for ever), stall_action='warn' (--stall-action warn) goes on)"

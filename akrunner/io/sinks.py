@@ -16,7 +16,7 @@ import pyarrow as pa
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, partitions
-from akrunner.io.commits import last_step, still_runs
+from akrunner.io.commits import last_step
 from akrunner.io.compression import Codec, codec_named
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.csv_text import TAB_ENDINGS
@@ -146,12 +146,8 @@ class _Committed(ABC):
             return
         with _told(self.path, self._destination.at):
             self._finish()
-            try:
-                # a directory's files are moved one by one on some file systems; a store may never answer
-                last_step(redacted(self.path), self._place, elsewhere=self._destination.at is None)
-            except BaseException as e:
-                self._over = still_runs(e)
-                raise
+            # files are moved one by one, also in stores: a step that is cut off would leave old ones beside new ones
+            last_step(redacted(self.path), self._place)
         self._over = True
 
     def _place(self) -> None:

@@ -42,7 +42,6 @@ from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError
 from akrunner.foreign import ours, redacted
 from akrunner.io.bad_rows import kept
-from akrunner.io.layouts import Layout
 from akrunner.io.partitioner import rechunk
 from akrunner.io.paths import check_apart
 from akrunner.io.sinks import MemorySink
@@ -82,11 +81,7 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     layout = layout_of(given)
     check_output(given.output, given.output_format, given.overwrite, None, layout)
     with in_time(given.timeout):
-        return _predicted(given, engine, observer, layout)
-
-
-def _predicted(given: PredictArguments, engine: Engine, observer: Observer | None, layout: Layout) -> Result:
-    prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
+        prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
     schema = prepared.plan.result
     if given.output is None:
         memory = MemorySink(schema)
@@ -95,7 +90,7 @@ def _predicted(given: PredictArguments, engine: Engine, observer: Observer | Non
     if prepared.table.read_from is not None:
         check_apart(prepared.table.read_from, given.output)
     _check_replaces_nothing(given)
-    with ours(SinkError, f"output: {given.output}"):
+    with in_time(given.timeout), ours(SinkError, f"output: {given.output}"):
         path = os.fspath(given.output)
         sink = sink_to(path, schema, codec.write_examples, given.output_format, given.overwrite, layout)
     with kept(prepared.table.bad):

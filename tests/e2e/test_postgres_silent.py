@@ -32,7 +32,7 @@ def test_a_write_ends(postgres: Postgres, timeout: float | None, stall: float | 
     with silent(postgres.port, up=200_000) as proxy:
         sink = systems.system_of(url(proxy.port, "taken")).output(url(proxy.port, "taken"), rows.schema, False)
         began = time.monotonic()
-        with pytest.raises(error, match="waits for postgresql://.*which does not answer"), limited(timeout, stall):
+        with pytest.raises(error, match="wait(s|ed) for postgresql://"), limited(timeout, stall):
             while True:
                 sink.write_rows(rows)
         sink.abort()

@@ -81,7 +81,6 @@ def test_words(error: Exception, words: str) -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("hf://datasets/a/b", "pip install huggingface_hub"),
         ("gs://b/x", "pip install gcsfs"),
         ("abfs://c@a/x", "pip install adlfs"),
         ("sftp://h/x", "pip install paramiko"),

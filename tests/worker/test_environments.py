@@ -180,7 +180,7 @@ def test_requirements(tmp_path: Path, leaves_nothing: Path, script: Script) -> N
 
 def test_create_and_remove(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The real thing but for the packages, which are a wheel of ours: TensorFlow is a large download."""
-    monkeypatch.setattr(environments.shutil, "which", lambda name: None)
+    monkeypatch.setattr(environments.shutil, "which", lambda name, path=None: None)
     recipe = environments.Recipe("tf2", "", "", (str(wheel(tmp_path)),))
     monkeypatch.setitem(environments.RECIPES, "tf2", recipe)
     path = environments.create("tf2")

@@ -410,7 +410,7 @@ class Messages(Client):
     def _gone(self, consumer: Any, partitions: Sequence[Any]) -> None:
         with self._lock:
             for one in partitions:
-                for known in (self._has, self._next, self._at):
+                for known in (self._has, self._next, self._at, self._times):
                     known.pop(one.partition, None)
                 self._lost |= self._open.pop(one.partition, None) is not None
 

@@ -26,8 +26,8 @@ _Given = TypeVar("_Given")
 
 #: seconds that the server has to end what it was asked to end
 _GRACE = 1.0
-#: server -> held while a connection to it is made, whose socket is the one that was not there before
-_MAKING: dict[str, threading.Lock] = {}
+#: ports -> held while a connection to one of them is made, whose socket is the one that was not there before
+_MAKING: dict[frozenset[int], threading.Lock] = {}
 
 
 class Connection:
@@ -59,7 +59,7 @@ class Connection:
 
     def _made(self, connect: Callable[[], Any], ports: Collection[int] | None) -> Any:
         # connections to other servers are made meanwhile: this one may hang
-        with _MAKING.setdefault(self._shown, threading.Lock()):
+        with _MAKING.setdefault(frozenset(ports or ()), threading.Lock()):
             before = _open_sockets()
             made = connect()
             self._sockets = {one for one in _open_sockets() - before if ports is None or _leads_to(one[0], ports)}

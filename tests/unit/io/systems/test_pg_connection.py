@@ -62,7 +62,7 @@ def driver(request: pytest.FixtureRequest) -> Any:
 
 def test_a_wait_ends_although_nobody_answers(driver: Any) -> None:
     connection, below, answers = driver
-    with limits.limited(0.2, None), pytest.raises(JobTimeoutError, match="waits for postgresql://there/db"):
+    with limits.limited(0.2, None), pytest.raises(JobTimeoutError, match="waited for postgresql://there/db"):
         connection.cursor().execute("SELECT 1")
     connection.close()
     # what still asks the server to stop uses the connection, which is closed later then
@@ -148,7 +148,7 @@ def test_a_connection_that_comes_too_late_is_closed() -> None:
         Connection(connect, "postgresql://late/db")
     goes_on.set()
     # another server is not waited for
-    other = Connection(lambda: Driver(True), "postgresql://other/db")
+    other = Connection(lambda: Driver(True), "postgresql://other/db", {1})
     other._connection.end()
     while not made or not made[0].closed.wait(0.1):
         pass
