@@ -113,14 +113,13 @@ def _check_no_web_directory(names: list[str], kind: str | None) -> None:
         # what has no ending may be a table, which its first bytes tell, but hardly if the user says that it holds images
         files = kind not in (None, "rows") and not posixpath.splitext(path)[1]
         if web and (path.endswith("/") or files):
+            # an address with a query may answer with a table all the same, as a service's export does
+            certain = path.endswith("/") and path == name
+            other = "" if kind in (None, "images") else f", and kind={kind!r} (--kind {kind})"
             raise SourceError(
-                f"source: {redacted(name)} {'is' if path.endswith('/') else 'looks like'} a directory on a web server, which cannot be listed; "
-                f"give a list of the URLs of its files, a CSV with a column url{'' if kind in (None, 'images') else f', and kind={kind!r} (--kind {kind})'}"
-                + (
-                    ""
-                    if path.endswith("/")
-                    else " (if it is such a list itself, say its format: input_format=, --input-format)"
-                )
+                f"source: {redacted(name)} {'is' if certain else 'looks like'} a directory on a web server, which cannot be listed; "
+                f"give a list of the URLs of its files, a CSV with a column url{other}"
+                + ("" if certain else " (if it is a table itself, say its format: input_format=, --input-format)")
             )
 
 

@@ -128,8 +128,9 @@ def keeping(bad: BadRows | None, run: Callable[[], Job]) -> Job:
 def in_time(timeout: object) -> AbstractContextManager[None]:
     """Limit the time in which a block opens a job's input and output. Args: timeout: the job's, which may be no number yet: then it is refused
     later."""
-    known = isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0
-    return limited(float(timeout) if known else None, None)  # type: ignore[arg-type]
+    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0:
+        return limited(float(timeout), None)
+    return limited(None, None)
 
 
 def run_into(
