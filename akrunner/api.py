@@ -80,8 +80,8 @@ def run_train(
 def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> StreamJob:
     """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
     given, engine = _with_engine(given, observer)
-    given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))
     with in_time(given.timeout):
+        given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))
         prepared = prepare("stream", given)
     schema = prepared.job.output_schema
     table = prepared.table
@@ -123,7 +123,8 @@ def _run(
     path = os.fspath(output)
     sink: OutputSink | FirstBatchSink
     if schema is not None:
-        sink = sink_to(path, schema.arrow, codec.write_examples, output_format, overwrite, layout)
+        with in_time(job.supervision.timeout):
+            sink = sink_to(path, schema.arrow, codec.write_examples, output_format, overwrite, layout)
     else:
         # the output is no table by name: `prepare` makes sure that such an output has an output schema
         sink = FirstBatchSink(

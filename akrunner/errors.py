@@ -119,11 +119,13 @@ class ClusterError(ConfigError):
 
     Attributes:
         missing: whether a cluster answers, but has no such job, TaskManager or log.
+        answered: whether a cluster answers, if only to refuse the request.
     """
 
-    def __init__(self, message: str, *, missing: bool = False) -> None:
+    def __init__(self, message: str, *, missing: bool = False, answered: bool = False) -> None:
         super().__init__(message)
         self.missing = missing
+        self.answered = answered or missing
 
 
 class DataError(AkrunnerError, ValueError):

@@ -45,7 +45,9 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 #: what --json is, in the help of each command that has it
-JSON_EPILOG = "With --json, the command prints one JSON object on stdout, whatever the code is."
+JSON_EPILOG = (
+    "With --json, the command prints one JSON object on stdout, whatever the code is, unless stdout cannot be written."
+)
 
 
 def exit_codes(own: str, terminated: str = "", timeout: str = "") -> str:

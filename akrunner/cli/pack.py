@@ -21,7 +21,7 @@ from akrunner.cli.progress import Line
 from akrunner.folders.words import printable, quoted
 from akrunner.foreign import in_words as in_words_of
 from akrunner.foreign import shortage
-from akrunner.packing.result import size_in_words
+from akrunner.packing.result import needs_less, size_in_words
 
 if TYPE_CHECKING:
     from akrunner.packing.progress import PackProgress
@@ -83,16 +83,13 @@ def pack(ctx: typer.Context, words: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _of_this_machine() -> Iterator[None]:
-    """If memory runs out before `pack` itself can handle that, as its libraries are loaded, raise its own error for it."""
+    """If memory, threads or open files run out before `pack` itself can handle that, as its libraries are loaded, raise its own error for it."""
     try:
         yield
     except (MemoryError, ImportError, OSError, RuntimeError) as e:
         if isinstance(e, akrunner.AkrunnerError) or not shortage(e):
             raise
-        raise akrunner.JobError(
-            f"{in_words_of(e).partition('; ')[0]}; threads=, shard_size= and memory= (--threads, --shard-size, --memory) that are "
-            "smaller need less"
-        ) from e
+        raise akrunner.JobError(f"{in_words_of(e).partition('; ')[0]}; {needs_less(e)}") from e
 
 
 @contextlib.contextmanager

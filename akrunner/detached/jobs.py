@@ -339,10 +339,12 @@ def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
                 try:
                     yield from itertools.islice(lines, told.get(taskmanager, 0), None)
                 except ClusterError as e:
-                    # a TaskManager that is gone has taken its lines with it
-                    if not e.missing:
+                    if not e.answered:
                         raise
-                told[taskmanager] = lines.count
+                    # one that is gone has taken its lines with it; one that the JobManager is about to give up may be read later
+                    if last and not e.missing:
+                        yield f"akrunner: the log of TaskManager {taskmanager} cannot be read: {e}"
+                told[taskmanager] = max(lines.count, told.get(taskmanager, 0))
         if last:
             return
         time.sleep(_FOLLOW_SECONDS)

@@ -113,6 +113,8 @@ class Receiver:
                     source.arriving.due(event.number)
             case said.Report():
                 self._report(event)
+            case _:
+                assert_never(event)
 
     @property
     def warnings(self) -> list[str]:

@@ -23,7 +23,7 @@ from akrunner.arrays import array_of, texts_of
 from akrunner.errors import WriteError
 from akrunner.folders import images
 from akrunner.folders.gathered import NAME, ROWS, SIZE, numbers, released, text_of, truths
-from akrunner.folders.pool import EMPTY, NO_PATH, Batch, Pool, asked_of
+from akrunner.folders.pool import EMPTY, NO_PATH, NOT_THERE, Batch, Pool, asked_of
 from akrunner.folders.remote import Unfetched, too_large
 from akrunner.folders.texts import unmarked
 from akrunner.foreign import redacted, underway
@@ -277,7 +277,7 @@ def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int
         if sizes[row] > most:
             why = too_large(int(sizes[row]), most)
         elif near[row] and sizes[row] <= 0:
-            none = "it is not there, or no file" if paths[row].as_py() else NO_PATH
+            none = f"{NOT_THERE}, or it is a directory" if paths[row].as_py() else NO_PATH
             why = none if sizes[row] else EMPTY
         else:
             why = "the list says no class for it"

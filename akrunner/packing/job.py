@@ -18,20 +18,18 @@ import pyarrow as pa
 
 from akrunner.checks import check_flag, check_path, is_within
 from akrunner.errors import AkrunnerError, ConfigError, JobError, ReadError, SinkError, WriteError
-from akrunner.foreign import in_words, no_files, ours, shortage
+from akrunner.foreign import in_words, ours, shortage
 from akrunner.io.paths import local_path
 from akrunner.options import called
 from akrunner.packing import filejob, pictures, rowjob
 from akrunner.packing.described import check_columns, rounded, wider
 from akrunner.packing.given import Earlier, Given
 from akrunner.packing.progress import Meter, PackProgress
-from akrunner.packing.result import Packed
+from akrunner.packing.result import Packed, needs_less
 from akrunner.packing.settings import PackArguments, Settings, settings_of, splits_of
 from akrunner.packing.source import given_of
 from akrunner.packing.state import State
 
-#: a limit of open files that is enough for any run: threads that fetch URLs, nested buckets of tables, a shard of each split
-_OPEN_FILES = 1024
 #: the splits, with their shares, if the user gives none
 _NO_SPLIT = dict(zip(*splits_of(None)))
 
@@ -115,12 +113,7 @@ def _short() -> Iterator[None]:
             raise
         what = str(e) if isinstance(e, AkrunnerError) else in_words(e)
         words = what.rpartition("; ")[0] or what
-        helps = (
-            f"{_OPEN_FILES} are enough (ulimit -n {_OPEN_FILES})"
-            if no_files(e)
-            else "threads=, shard_size= and memory= (--threads, --shard-size, --memory) that are smaller need less"
-        )
-        raise JobError(f"{words}; {helps}. What was packed so far is kept, and the next run goes on from there") from e
+        raise JobError(f"{words}; {needs_less(e)}. What was packed so far is kept, and the next run goes on from there") from e
 
 
 def _check(asked: PackArguments, given: Given, settings: Settings, state: State) -> None:

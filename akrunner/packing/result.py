@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from akrunner.checks import counted
+from akrunner.foreign import no_files
+
+#: a limit of open files that is enough for any run: threads that fetch URLs, nested buckets of tables, a shard of each split
+_OPEN_FILES = 1024
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,13 @@ class Packed:
     seconds: float = 0.0
     dry_run: bool = False
     label: str = ""
+
+
+def needs_less(shortage: BaseException) -> str:
+    """Return what a user can do about an error that tells of too little memory, or too few threads or open files."""
+    if no_files(shortage):
+        return f"{_OPEN_FILES} are enough (ulimit -n {_OPEN_FILES})"
+    return "threads=, shard_size= and memory= (--threads, --shard-size, --memory) that are smaller need less"
 
 
 def size_in_words(size: int) -> str:

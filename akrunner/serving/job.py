@@ -114,8 +114,9 @@ def run_predict_stream(
             f"watch: new models are taken by streams of engine='local'; on {engine.name} start the stream anew with the new "
             "model"
         )
-    given = replace(given, **arriving_source(vars(given), follow, engine))
-    prepared = Prediction.prepare(given, engine, arriving=True)
+    with in_time(given.timeout):
+        given = replace(given, **arriving_source(vars(given), follow, engine))
+        prepared = Prediction.prepare(given, engine, arriving=True)
     return StreamJob(
         lambda sink, cancel: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, observer, cancel, watched)),
         prepared.plan.result,

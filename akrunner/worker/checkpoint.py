@@ -41,6 +41,7 @@ class Checkpoint(object):
 
     #: what has to be the same in a job that goes on
     _needs = "the same table in the same order, the same select= and num_workers="
+    _first = "the first row"
 
     def __init__(
         self, config: Any, every: Optional[int] = None, keep: int = 2, seed: Optional[int] = None,
@@ -275,7 +276,7 @@ class Checkpoint(object):
             )
         elif found and goes_on:
             why = "%s had not saved yet" % ", ".join(missing) if missing else "no save is one that all tasks have"
-            print("akrunner: begins with the first row: %s" % why, flush=True)
+            print("akrunner: begins with %s: %s" % (self._first, why), flush=True)
 
     def _begins_with(self, found: List[int]) -> int:
         """Return the number of the save with which this attempt begins; 0 for none.
@@ -291,7 +292,8 @@ class Checkpoint(object):
         # a newer one is of a task that was not gone yet, and has saved once more: the rows come from behind this one
         if number and number not in found:
             raise ValueError(
-                "checkpoint_dir: %s, with which this attempt begins, is gone: each job needs a checkpoint_dir of its own"
+                "checkpoint_dir: %s, with which this attempt begins, is gone: another job has removed it (each needs a checkpoint_dir of "
+                "its own), or a task of the attempt before, which saved once more; start the job again with resume=True (--resume)"
                 % self._saves.path(number)
             )
         return number

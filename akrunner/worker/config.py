@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
+from akrunner.wire import shapes
 from akrunner.worker import data, reading, running
 from akrunner.worker.asking import told
 
@@ -92,11 +93,11 @@ class TaskConfig(object):
         named = {str(k): float(v) for k, v in metrics.items()}
         at = None if step is None else int(step)
         for name in named:
-            if name.encode("utf-8", "replace").decode("utf-8") != name:
+            if not shapes.fits(name, shapes.Text):
                 raise ValueError(
                     "report(): the metric %a has half of a surrogate pair in its name: give it another name" % name
                 )
-        if at is not None and not -(1 << 63) <= at < 1 << 63:
+        if at is not None and not shapes.fits(at, shapes.Int64):
             raise ValueError("report(): step=%d does not fit into 64 bits" % at)
         self._job.report(named, at)
 

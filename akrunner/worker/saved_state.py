@@ -19,7 +19,7 @@ class State(object):
     def __init__(
         self, objects: Mapping[str, Any], save: Optional[Callable[[str], Any]], restore: Optional[Callable[[str], Any]]
     ) -> None:  # fmt: skip
-        """Nothing is read or written.
+        """Note the arguments; nothing is read or written yet.
 
         Args:
             objects: name -> TensorFlow object.

@@ -33,7 +33,7 @@ class TaskSaves(object):
     """
 
     def __init__(self, checkpoint_dir: str, tasks: Sequence[str], task: str, run_id: str, attempt: int, replayed: bool) -> None:
-        """Nothing is read or written.
+        """Note the arguments; nothing is read or written yet.
 
         Args:
             checkpoint_dir: the job's directory for checkpoints.

@@ -38,6 +38,7 @@ class StreamCheckpoint(checkpoint.Checkpoint):
     """
 
     _needs = "the same columns and num_workers="
+    _first = "the position that the stream's source has stored, or its beginning"
 
     def __init__(self, config: StreamTaskConfig, stream: RowStream, **given: Any) -> None:
         """Restore the newest save if the job goes on.

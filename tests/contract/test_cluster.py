@@ -523,11 +523,11 @@ def test_reports_are_signs_of_life(run: Run, script: Script) -> None:
 
 def test_a_slow_source_is_not_the_tasks_fault(run: Run, script: Script) -> None:
     schema = pa.schema([("a", pa.int64())])
-    told = threading.Event()
+    told, waits = threading.Event(), "waits for the source to give rows"
 
     class Watching:
         def progress(self, progress: Progress) -> None:
-            if progress.warnings:
+            if any(waits in one for one in progress.warnings):
                 told.set()
 
         def log(self, task: str, line: str) -> None:
@@ -541,7 +541,7 @@ def test_a_slow_source_is_not_the_tasks_fault(run: Run, script: Script) -> None:
     reader = pa.RecordBatchReader.from_batches(schema, batches())
     result = run(script("def main(c):\n    pass\n"), reader, stall_timeout=1, output_schema=None, observer=Watching())
     assert result.stats.rows_in == 1
-    assert "waits for the source to give rows" in result.stats.warnings[0]
+    assert any(waits in one for one in result.stats.warnings)
 
 
 # -- uneven shares

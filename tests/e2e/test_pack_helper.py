@@ -118,7 +118,9 @@ real = helper.Helper.answer
 
 def answer(self, count):
     print(self._process.pid, flush=True)
-    time.sleep(300)
+    # a signal that comes just before a sleep is noticed only behind it
+    for _ in range(3000):
+        time.sleep(0.1)
 
 helper.Helper.answer = answer
 akrunner.pack(sys.argv[1], sys.argv[2])

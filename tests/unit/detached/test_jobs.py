@@ -67,6 +67,29 @@ def test_a_job_that_was_seen_is_not_called_unknown(monkeypatch: pytest.MonkeyPat
             list(detached.logs(master, seen, True))
 
 
+def test_a_taskmanager_that_has_no_answer_for_now_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_FOLLOW_SECONDS", 0.0)
+    logs = [
+        saying(b"x akrunner[12] one\n"), saying(b"", "500 Internal Server Error"),
+        saying(b"x akrunner[12] one\nx akrunner[12] two\n"), saying(b"", "500 Internal Server Error"),
+    ]  # fmt: skip
+    states = [known("RUNNING"), known("RUNNING"), known("RUNNING"), known("FINISHED")]
+
+    heard: list[bytes] = []
+
+    def answer(connection: socket.socket) -> None:
+        asked = heard[-1].split()[1]
+        if asked.endswith(b"/log"):
+            logs.pop(0)(connection)
+        else:
+            saying(states.pop(0) if b"jobs" in asked else b'{"taskmanagers": [{"id": "t"}]}')(connection)
+
+    with answering(answer, heard) as master:
+        said = list(detached.logs(master, "abc", True))
+    assert said[:2] == ["one", "two"] and len(said) == 3
+    assert said[2].startswith("akrunner: the log of TaskManager t cannot be read: ") and "500 Internal" in said[2]
+
+
 def test_defaults_go_along_as_numbers_and_texts(tmp_path: Path) -> None:
     job: Any = SimpleNamespace(python="python3")
     given = {"age": 0, "day": "2026-11-23"}

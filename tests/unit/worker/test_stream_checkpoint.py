@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ class Job:
         self.places.append(begin)
         stream = RowStream("columns", True)
         stream.answered = self.answered.append
-        self._due.clear()
+        asked = self._due = threading.Event()
 
         def feed() -> None:
             number, saved = 0, begin
@@ -75,11 +76,16 @@ class Job:
                 (chunk,) = TABLE.slice(at, stop - at).combine_chunks().to_batches()
                 stream.put(chunk.num_rows, b"".join(bytes(part) for part in codec.encode_frame(chunk, "columns", True)), bool)
                 number += 1
-                due = self._due.is_set()
+                due = asked.is_set()
                 if due:
-                    self._due.clear()
+                    asked.clear()
                     saved = stop
                 stream.barrier(number, bool, due, {"at": stop})
+                for _ in range(100):
+                    # else all rows are there before the script asks for a save
+                    if stream._queue.empty():
+                        break
+                    time.sleep(0.001)
             if saved != end:
                 stream.barrier(number + 1, bool, True, {"at": end})
             stream.end(bool)

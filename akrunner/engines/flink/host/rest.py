@@ -292,12 +292,13 @@ class Rest:
         if answer.status in (401, 403):
             raise ClusterError(
                 f"{self._named}: {url} answers {answer.status}: it wants other credentials: {CREDENTIALS}=user:password in the "
-                "environment"
+                "environment",
+                answered=True,
             )
         if answer.status < 400:
             where = redacted(_shown(answer.headers.get("Location") or ""))
             raise ClusterError(f"{self._named}: {url} leads to {where!r}; give that address")
-        raise ClusterError(f"{self._named}: {url} answers {answer.status} {_shown(answer.reason)}")
+        raise ClusterError(f"{self._named}: {url} answers {answer.status} {_shown(answer.reason)}", answered=True)
 
 
 def _end(connection: socket.socket, late: threading.Event) -> None:

@@ -44,10 +44,10 @@ class Subtasks:
         master: the address of the cluster whose JobManager is to be watched; None if there is none with a REST service of
             its own.
         port: the port of the host's service; None for a free one.
-        fed: the number of subtasks to which Flink brings rows.
+        with_rows: the number of subtasks to which Flink brings rows.
     Attributes:
         count: the number of subtasks.
-        places: the subtasks that have come.
+        remotes: the subtasks that have come.
         submitted: what Flink says of the job.
         lost: whether its JobManager is gone.
     """
@@ -65,7 +65,7 @@ class Subtasks:
     ) -> None:
         self.client = client
         self.count = count
-        self._fed = with_rows
+        self._with_rows = with_rows
         self.remotes: list[RemoteSubtask] = []
         self.lost = False
         self._closing = False
@@ -195,8 +195,8 @@ class Subtasks:
         """Return the numbers of the subtasks that have not come. Flink numbers the subtasks without rows from 0 again, if
         there are others that have rows."""
         come = {(remote.with_rows, remote.subtask) for remote in self.remotes}
-        with_rows = [str(number) for number in range(self._fed) if (True, number) not in come]
-        others = [str(number) for number in range(self.count - self._fed) if (False, number) not in come]
+        with_rows = [str(number) for number in range(self._with_rows) if (True, number) not in come]
+        others = [str(number) for number in range(self.count - self._with_rows) if (False, number) not in come]
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
         parts = (
             [", ".join(with_rows[:_NAMED]) + (f" and {len(with_rows) - _NAMED} more" if len(with_rows) > _NAMED else "")]
@@ -204,7 +204,7 @@ class Subtasks:
             else []
         )
         if others:
-            parts.append(", ".join(others[:_NAMED]) + more + (" of those without rows" if self._fed else ""))
+            parts.append(", ".join(others[:_NAMED]) + more + (" of those without rows" if self._with_rows else ""))
         return ", ".join(parts)
 
     def clear(self) -> None:

@@ -297,7 +297,7 @@ def _output_table(table: Table, out: DataStream, schema: pa.Schema, in_java: boo
 
 
 #: the Arrow types that PyFlink takes besides the first type of each row of the table of types: no views, no bytes of one
-#: length, no dates in milliseconds, no time zone but UTC
+#: length, no dates in milliseconds, no time zones
 _VARIANTS = (pa.large_string(), pa.large_binary(), *(pa.timestamp(unit) for unit in UNITS))
 
 #: the most digits of Flink's decimals

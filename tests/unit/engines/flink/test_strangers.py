@@ -147,7 +147,8 @@ def test_hundreds_that_say_nothing_hold_up_nobody(tls: bool) -> None:
                 stranger = held.enter_context(socket.create_connection((door.host, port), 30))
                 with contextlib.suppress(OSError):
                     stranger.sendall(b"" if number % 2 else b"\x16\x03" if tls else b"PRI * HT")
-        assert threading.active_count() == before[0] and len(server.acceptor.strangers) <= acceptor.STRANGERS
+        # gRPC's threads are counted as soon as one has run Python
+        assert threading.active_count() - before[0] < 10 < MANY and len(server.acceptor.strangers) <= acceptor.STRANGERS
         began = time.monotonic()
         a_real_one_comes(server, door)
         assert time.monotonic() - began < 30
