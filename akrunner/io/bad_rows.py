@@ -337,9 +337,6 @@ class BadMessages(BadRows):
         super().begin()
         self._bring()
 
-    def restart(self) -> None:
-        self.count = self._rows = 0
-
     def commit(self) -> None:
         self.abort()
 

@@ -8,7 +8,7 @@ import urllib.parse
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -371,19 +371,19 @@ def same_place(place: Mapping[str, Any], what: str, own: str) -> Mapping[str, An
     return place
 
 
-def checksum(path: str, size: int) -> int:
+def checksum(file: BinaryIO, size: int) -> int:
     """Return a checksum of the beginning of a file and of what comes before a size, by which another file is noticed.
 
     Args:
-        path: the file.
+        file: the file; its position is another one afterwards.
         size: bytes.
     Raises:
         OSError: it cannot be read.
     """
-    with open(path, "rb") as f:
-        first = f.read(min(size, _SAMPLE))
-        f.seek(max(0, size - _SAMPLE))
-        return zlib.crc32(f.read(min(size, _SAMPLE)), zlib.crc32(first))
+    file.seek(0)
+    first = file.read(min(size, _SAMPLE))
+    file.seek(max(0, size - _SAMPLE))
+    return zlib.crc32(file.read(min(size, _SAMPLE)), zlib.crc32(first))
 
 
 def gone(name: str, what: str) -> SourceError:

@@ -9,10 +9,12 @@ Nothing is remembered anywhere but in the saves of `task_config.checkpoint()`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -61,21 +63,26 @@ class _Counted:
         self._reader: Reader[pa.RecordBatch] | None = None
         self._begin = self._rows = self._told = 0
         self.ended = False
+        #: which file the rows are of, and that file as it was at the last save; None and {} if the table is no file
+        self._number = _number(name)
+        self._file: BinaryIO | None = None
+        self._seal: dict[str, int] = {}
 
     def begin(self, place: Mapping[str, Any] | None) -> None:
         self._begin = 0
+        if self._first is None:
+            self._number = _number(self._called) or self._number
         if place is not None:
             self._begin = same_place(place, "table", self._called)["rows"]
             self._check_file(place)
 
     def _check_file(self, place: Mapping[str, Any]) -> None:
         """Check that a file begins as it did when a save was made. Raises: SourceError: it does not."""
-        size = place.get("bytes")
-        if size is None or not os.path.isfile(self._called):
+        if "bytes" not in place:
             return
         with ours(SourceError, f"source: cannot read {self.name}"):
-            now = os.path.getsize(self._called)
-            same = now >= size and checksum(self._called, size) == place["checksum"]
+            with open(self._called, "rb") as file:
+                size, now, same = place["bytes"], os.fstat(file.fileno()).st_size, _begins_so(file, place)
         if now < size:
             raise gone(self.name, f"it has {now:,} bytes, and had {size:,}: it was cut off, or replaced (rotated?)")
         if not same:
@@ -84,9 +91,27 @@ class _Counted:
     def connect(self) -> None:
         self.close()
         self._table, self._first = self._first or self._again(), None
+        self._open_file()
         self._rows = self._told = self._begin
         self.ended = False
         self._reader = Reader(_few(self._behind(self._table.batches())), "akrunner-counted")
+
+    def _open_file(self) -> None:
+        """Open the file that the table reads, as its path may name another one by the next save.
+
+        Raises:
+            SourceError: it cannot be read, or its path names another one already.
+        """
+        if self._number is None:
+            return
+        with ours(SourceError, f"source: cannot read {self.name}"):
+            # a buffer would still have what was in a file that is written anew
+            self._file = open(self._called, "rb", buffering=0)
+            number, self._seal = _number(self._file.fileno()), _seal(self._file)
+        if number != self._number:
+            raise SourceError(
+                f"source: another file was put in the place of {self.name} while the job began (rotated?): start the job again"
+            )
 
     def _behind(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows behind the place. Raises: SourceError: there are fewer rows before it than there were."""
@@ -117,13 +142,12 @@ class _Counted:
         return self._rows
 
     def reached(self) -> Mapping[str, Any]:
-        place = {"table": self._called, "rows": self._rows}
-        try:
-            size = os.path.getsize(self._called) if os.path.isfile(self._called) else None
-            return place if size is None else {**place, "bytes": size, "checksum": checksum(self._called, size)}
-        except OSError:
-            # it was removed since; whoever reads it is told
-            return place
+        if self._file is not None:
+            # what is at the path may be another file by now, or this one may have been cut off: neither has the rows that were counted
+            with contextlib.suppress(OSError):
+                if _begins_so(self._file, self._seal):
+                    self._seal = _seal(self._file)
+        return {"table": self._called, "rows": self._rows, **self._seal}
 
     def commit(self, position: Any) -> None:
         """Do nothing: only a save remembers the place."""
@@ -133,6 +157,30 @@ class _Counted:
             self._table.stop()
             self._reader.stop(_CLOSING)
             self._reader = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _number(file: str | int) -> tuple[int, int] | None:
+    """Return what tells a file from others (device, inode); None if it is no file. Args: file: its path or descriptor."""
+    try:
+        state = os.stat(file)
+    except OSError:
+        return None
+    return (state.st_dev, state.st_ino) if stat.S_ISREG(state.st_mode) else None
+
+
+def _seal(file: BinaryIO) -> dict[str, int]:
+    """Return what a save says of a file: its bytes, and their checksum. Raises: OSError: it cannot be read."""
+    size = os.fstat(file.fileno()).st_size
+    return {"bytes": size, "checksum": checksum(file, size)}
+
+
+def _begins_so(file: BinaryIO, seal: Mapping[str, Any]) -> bool:
+    """Whether a file begins as it did when a save was made. Raises: OSError: it cannot be read."""
+    size: int = seal["bytes"]
+    return os.fstat(file.fileno()).st_size >= size and bool(checksum(file, size) == seal["checksum"])
 
 
 def _few(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -215,14 +215,18 @@ class _Arrived:
             return True
         return (state.st_mtime_ns, state.st_size) == (file.arrived, file.size)
 
+    def _checksum_of(self, file: _File) -> int:
+        """Return the checksum of a file as it was in one look. Raises: OSError: it cannot be read."""
+        with open(os.path.join(self._folder, file.name), "rb") as f:
+            return checksum(f, file.size)
+
     def connect(self) -> None:
         if self._half is None:
             return
         (file, rows), self._half = self._half, None
         with ours(SourceError, f"source: {self.name}: the save was made in the middle of {file.name}"):
-            os.stat(os.path.join(self._folder, file.name))
-        path = os.path.join(self._folder, file.name)
-        if not self._is_same(file) or self._checksum not in (None, checksum(path, file.size)):
+            same = self._checksum in (None, self._checksum_of(file)) and self._is_same(file)
+        if not same:
             raise SourceError(
                 f"source: {self.name}: the save was made in the middle of {file.name}, which was written since: put the file that "
                 "it was in its place, or begin in another checkpoint_dir"
@@ -304,7 +308,8 @@ class _Arrived:
             raise SourceError(
                 f"source: {os.path.join(self._folder, self._now.name)} has other columns ({table.schema}) than the files before"
             )
-        self._checksum = checksum(os.path.join(self._folder, file.name), file.size)
+        with ours(SourceError, f"source: {self.name}: {file.name} has come, and cannot be read"):
+            self._checksum = self._checksum_of(file)
         self._rows = rechunk(behind(table.batches(), left_out), TAKEN_ROWS, _ROW_BYTES)
         self._taken = left_out
 

@@ -31,6 +31,8 @@ class NotTheirs(SourceError):
 
 #: a character that no JSON text has as it is
 _BETWEEN = b"\x1e"
+#: where a line that ends an object is followed by one that begins an object
+_APART = re.compile(rb"\}[ \t]*\n[ \t]*\{")
 
 
 def columns_of_json(values: Sequence[bytes | None], schema: pa.Schema, where: Where | None) -> pa.RecordBatch:
@@ -162,8 +164,24 @@ def _parsed(
         raise SourceError(f"source: {e}") from None
     if batch.num_rows != len(values):
         raise SourceError(f"{len(values)} values hold {batch.num_rows} JSON objects: each has to be one object, on its own")
+    if not _is_one_each(data, len(values)):
+        raise SourceError("a value is no JSON object on its own")
     columns = [asked(batch.column(field.name), field, 0) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _is_one_each(data: bytes, count: int) -> bool:
+    """Whether each value is one object, if there are as many objects as values.
+
+    Two objects in a value make up for an empty one, or for one that its neighbour ends. So there has to be one line for each value,
+    and each has to begin and to end as an object does: no object can end in one line and begin in another one then.
+
+    Args:
+        data: the values, joined by ends of lines.
+        count: how many values there are: at least one.
+    """
+    framed = b"}\n" + data + b"\n{"
+    return framed.count(b"\n") == len(_APART.findall(framed)) == count + 1
 
 
 class JsonValues:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -72,5 +74,68 @@ def test_a_file_that_is_not_what_it_was(tmp_path: Path, then: str, words: str) -
     with pytest.raises(SourceError, match=words):
         arriving.begin(place)
     path.unlink()
-    assert arriving.source.reached() == {"table": str(path), "rows": 3}
+    assert arriving.source.reached() == place, "these are the rows of the file that was there"
+    with pytest.raises(SourceError, match="cannot read t.csv: .*No such file"):
+        arriving.begin(place)
+    arriving.close()
+
+
+def rotate(path: Path, text: str) -> None:
+    path.rename(path.with_suffix(".1"))
+    path.write_text(text)
+
+
+def cut_off(path: Path, text: str) -> None:
+    # as logrotate's copytruncate does: it is the same file
+    os.truncate(path, 0)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize("then", ["", "i\n7\n", "i\n7\n8\n9\n10\n11\n"], ids=["empty", "shorter", "longer"])
+@pytest.mark.parametrize("instead", [rotate, cut_off])
+def test_a_save_is_of_the_file_whose_rows_were_counted(tmp_path: Path, instead: Callable[[Path, str], None], then: str) -> None:
+    path = tmp_path / "app.csv"
+    path.write_text("i\n0\n1\n2\n")
+    arriving = counted(table(3), str(path), lambda: table(5)).arriving
+    assert arriving is not None
+    list(arriving.batches())
+    was = arriving.source.reached()
+    # the job is behind with its reading, and saves once more
+    instead(path, then)
+    place = arriving.source.reached()
+    assert place == was
+    with pytest.raises(SourceError, match="rotated"):
+        arriving.begin(place)
+    arriving.close()
+
+
+def test_rows_that_the_old_file_gets_after_it_was_renamed_are_in_the_save(tmp_path: Path) -> None:
+    path = tmp_path / "app.csv"
+    path.write_text("i\n")
+    arriving = counted(table(3), str(path), lambda: table(3)).arriving
+    assert arriving is not None
+    list(arriving.batches())
+    rotate(path, "i\n")
+    path.with_suffix(".1").write_text("i\n0\n1\n2\n")
+    place = arriving.source.reached()
+    assert place["bytes"] == 8
+    with pytest.raises(SourceError, match="rotated"):
+        arriving.begin(place)
+    path.with_suffix(".1").rename(path)
+    arriving.begin(place)
+    arriving.close()
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_file_that_is_rotated_while_a_job_begins(tmp_path: Path, saved: bool) -> None:
+    path = tmp_path / "app.csv"
+    path.write_text("i\n0\n1\n2\n")
+    arriving = counted(table(3), str(path), lambda: table(5)).arriving
+    assert arriving is not None
+    if saved:
+        list(arriving.batches())
+        arriving.begin(arriving.source.reached())
+    rotate(path, "i\n7\n8\n9\n10\n11\n")
+    with pytest.raises(SourceError, match="another file was put in the place of t.csv while the job began"):
+        list(arriving.batches())
     arriving.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -175,6 +176,35 @@ def test_a_file_of_the_same_time_and_size_is_another_one(tmp_path: Path) -> None
         one.connect()
     one.begin({name: value for name, value in place.items() if name != "checksum"})
     one.connect()
+
+
+def test_a_file_that_is_moved_away_while_it_is_opened_is_told(tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", 1, 2, at=1)
+
+    def moving(path: str, schema: Schema | None) -> TableSource:
+        table = opened(path, schema)
+        if schema is not None:
+            os.rename(path, tmp_path / ".moved")
+        return table
+
+    table = files.SYSTEM.open(f"files://{tmp_path}?group=g", None, 0.01, moving)
+    assert table.arriving is not None
+    with pytest.raises(SourceError, match="a.csv has come, and cannot be read: .*No such file"):
+        rows(table.arriving.source)
+
+
+def test_a_file_of_a_save_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "a.csv", 1, 2, at=1)
+    one = source(tmp_path)
+    one.take(0.0), one.take(0.0)
+    one.begin(one.reached())
+
+    def broken(file: object, size: int) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(files, "checksum", broken)
+    with pytest.raises(SourceError, match="middle of a.csv: .*input/output error"):
+        one.connect()
 
 
 def test_a_file_that_is_written_again_after_it_was_read_is_told(tmp_path: Path) -> None:

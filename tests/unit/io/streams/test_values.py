@@ -35,6 +35,29 @@ def test_a_value_that_is_no_object_is_named_by_its_place(odd: bytes) -> None:
         columns_of_json(values, SCHEMA, where)
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        [b'{"id": 1}\x1e{"id": 2}', b""],
+        [b"", b'{"id": 1} {"id": 2}'],
+        [b'{"id": 1} {"id": 2}', b" \n"],
+        [b'{"id": 1', b'} {"id": 2}'],
+        [b'{"s": null, "id":', b'1} {"id": 2}'],
+        [b'{"id": 1, "more":', b'{}} {"id": 2}'],
+        [b'{"id": 1} {"id": 2', b"}"],
+    ],
+)
+def test_a_value_never_gives_another_one_its_row(odd: list[bytes]) -> None:
+    values = [b'{"id": 0}', *odd, b' {"id": 3}\t']
+    with pytest.raises(SourceError, match="message 1 cannot be read as JSON"):
+        columns_of_json(values, SCHEMA, where)
+    bad = BadRows(None, Limit(5))
+    batch = without_bad(
+        values, lambda some, locate: columns_of_json(some, SCHEMA, where if locate else None), bad, lambda one: ("m", one)
+    )
+    assert batch is not None and batch.column("id").to_pylist() == [0, 3] and bad.count == 2
+
+
 def test_a_null_where_the_schema_has_none_is_refused() -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
     with pytest.raises(SourceError, match="message 1 .*null"):
