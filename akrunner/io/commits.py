@@ -96,10 +96,15 @@ def last_step(shown: str, step: Callable[[], object], elsewhere: bool = False) -
     except Exception:
         raise
     except BaseException as e:
-        e.add_note(told)
-        vars(e)["of_commits"] = [*told_of(e), told]
-        vars(e)["output_written"] = written
+        _tell(e, told, written)
         raise
+
+
+def _tell(error: BaseException, told: str, written: bool) -> None:
+    """Let a signal's exception say what became of an output."""
+    error.add_note(told)
+    vars(error)["of_commits"] = [*told_of(error), told]
+    vars(error)["output_written"] = written
 
 
 def may_be_written(error: BaseException) -> bool:
@@ -170,8 +175,10 @@ def release(close: Callable[[], object], shown: str) -> None:
     """Let go of what an output holds that is committed, which is no less there if this fails.
 
     Args:
-        close: closes it; what it raises becomes a RuntimeWarning.
+        close: closes it; an Exception of it becomes a RuntimeWarning.
         shown: what is let go of, in the warning.
+    Raises:
+        BaseException: a signal that comes meanwhile, with a note that the output is there.
     """
     try:
         close()
@@ -181,3 +188,7 @@ def release(close: Callable[[], object], shown: str) -> None:
             RuntimeWarning,
             stacklevel=2,
         )
+    except BaseException as e:
+        if not may_be_written(e):
+            _tell(e, f"{shown}: everything was written before the signal took effect", True)
+        raise

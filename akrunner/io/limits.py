@@ -12,6 +12,7 @@ The limits are those of the thread that runs the job, which looks at nothing els
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -103,4 +104,6 @@ def opened(place: Any, call: Callable[[], _Given]) -> _Given:
     """
     if deadline() is None or not isinstance(place, str) or "://" not in place:
         return call()
-    return waited(call, None, redacted(place))
+    # what it waits for by itself ends in time, too, instead of going on in a thread that is let alone
+    context = contextvars.copy_context()
+    return waited(lambda: context.run(call), None, redacted(place))

@@ -30,13 +30,17 @@ from akrunner.foreign import in_words, redacted
 BATCH_BYTES = 4 << 20
 #: which run of which server it is, also if several have the same name
 STARTED = "extract(epoch FROM pg_postmaster_start_time())::text"
-#: the servers' and users' limits on how long a transaction may wait and last do not hold here
-ENDLESS = "SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')"
+#: the servers' and users' limits on how long a transaction may wait and last, and a statement, do not hold here: the time between two
+#: rows, or two attempts, of a job may be hours. The transaction_timeout is there since PostgreSQL 17
+ENDLESS = (
+    "SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN "
+    "('idle_in_transaction_session_timeout', 'statement_timeout', 'transaction_timeout')"
+)
 #: a range is found by its pages, in their order. The host's transaction holds a lock for as long as the job: who waits for that one,
-#: to change the table, is waited for here. A statement lasts until its task has taken the rows
+#: to change the table, is waited for here
 _WAYS = (
     "SELECT set_config('enable_seqscan', 'off', true), set_config('max_parallel_workers_per_gather', '0', true), "
-    "set_config('lock_timeout', '30s', true), set_config('statement_timeout', '0', true)"
+    "set_config('lock_timeout', '30s', true)"
 )
 #: the first and the last timestamp that PostgreSQL has, in microseconds, and the first date, in days
 _FIRST, _LAST, _FIRST_DAY = -211_813_488_000_000_000, 9_223_371_331_199_999_999, -2_440_588
@@ -184,7 +188,6 @@ class Ranges:
                 # a state is chosen before anything is asked in a transaction
                 connection.rollback()
                 see(cursor, self.settings["snapshot"])
-                cursor.execute(ENDLESS)
                 cursor.execute(_WAYS)
                 for name, value in self.settings["session"].items():
                     cursor.execute("SELECT set_config($1, $2, true)", (name, value))
@@ -205,7 +208,8 @@ def network() -> str:
 
 
 def see(cursor: Any, snapshot: str | None = None) -> None:
-    """Let a transaction that has not asked for anything yet see one fixed state of the database, in UTC, and only read.
+    """Let a transaction that has not asked for anything yet see one fixed state of the database, in UTC and without
+    limits of time, and only read.
 
     Args:
         snapshot: the snapshot of another transaction, whose state this one then sees.
@@ -215,6 +219,7 @@ def see(cursor: Any, snapshot: str | None = None) -> None:
         cursor.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
     # else what a query makes of times would depend on the server's settings and on this machine's PGTZ
     cursor.execute("SET LOCAL timezone = 'UTC'")
+    cursor.execute(ENDLESS)
 
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")

@@ -146,7 +146,10 @@ def run_into(
     """
     with uncommitted(sink), limited(*waits):
         outcome = run()
-        if not outcome.only_asked:
+        if outcome.only_asked:
+            # here, and not behind the block, where a failure would be told as one behind a commit
+            sink.abort()
+        else:
             with underway(WriteError, f"output: cannot store {sink.path}"):
                 sink.commit()
         return outcome

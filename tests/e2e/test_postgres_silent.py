@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,44 @@ from tests.servers.silent import silent
 #: seconds within which a wait ends that would last for ever
 _SOON = 30.0
 committed = Connection.commit
+
+
+@pytest.fixture
+def strict(postgres: Postgres) -> Iterator[Postgres]:
+    """A server whose administrator likes no long statements and transactions, as a user who writes and reads finds it."""
+    limits = ("idle_in_transaction_session_timeout", "statement_timeout")
+    postgres.sql(*(f"ALTER ROLE {USER} SET {limit} = '300ms'" for limit in limits))
+    yield postgres
+    postgres.sql(*(f"ALTER ROLE {USER} RESET {limit}" for limit in limits))
+
+
+@pytest.mark.parametrize("connections", [1, 2])
+def test_a_job_may_be_slower_than_the_server_likes_statements(
+    strict: Postgres, connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("akrunner.io.systems.postgres._LARGE", 1 << 20)
+    monkeypatch.setattr("akrunner.io.pg_ranges.BATCH_BYTES", 1 << 20)
+    strict.sql("CREATE TABLE many AS SELECT i::bigint AS id, repeat('x', 200) AS t FROM generate_series(1, 100000) i")
+    where = url(strict.port, "many") + f"&connections={connections}"
+    rows = 0
+    for number, batch in enumerate(systems.system_of(where).open(where, None, None).batches()):
+        time.sleep(1.0 if number < 2 else 0.0)
+        rows += batch.num_rows
+    assert rows == 100000
+
+
+def test_what_is_written_may_take_long(strict: Postgres) -> None:
+    # the rows are cast on their way into the table, and each takes its time
+    strict.sql(
+        "CREATE TABLE slow (id int)",
+        "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END'",
+        "CREATE TRIGGER late BEFORE INSERT ON slow FOR EACH ROW EXECUTE FUNCTION late()",
+    )
+    rows = pa.record_batch({"id": pa.array([1, 2], pa.int64())})
+    sink = systems.system_of(url(strict.port, "slow")).output(url(strict.port, "slow"), rows.schema, False)
+    sink.write_rows(rows)
+    sink.commit()
+    assert strict.sql("SELECT id FROM slow ORDER BY id") == [(1,), (2,)]
 
 
 def url(port: int, table: str) -> str:

@@ -26,8 +26,9 @@ _Given = TypeVar("_Given")
 
 #: seconds that the server has to end what it was asked to end
 _GRACE = 1.0
-#: ports -> held while a connection to one of them is made, whose socket is the one that was not there before
-_MAKING: dict[frozenset[int], threading.Lock] = {}
+#: held while a connection is made, whose socket is the one that was not there before; another one, which may hang, is waited for only so
+#: many seconds
+_MAKING, _TURN = threading.Lock(), 5.0
 
 
 class Connection:
@@ -52,17 +53,22 @@ class Connection:
         self._calls = 0
         self._counting = threading.Lock()
         try:
-            self._connection = limits.waited(lambda: self._made(connect, ports), lambda: None, shown)
+            self._connection = limits.waited(lambda: self._made(connect, ports), None, shown)
         except BaseException:
             self._closed.set()
             raise
 
     def _made(self, connect: Callable[[], Any], ports: Collection[int] | None) -> Any:
-        # connections to other servers are made meanwhile: this one may hang
-        with _MAKING.setdefault(frozenset(ports or ()), threading.Lock()):
+        has_turn = _MAKING.acquire(timeout=_TURN)
+        try:
             before = _open_sockets()
             made = connect()
-            self._sockets = {one for one in _open_sockets() - before if ports is None or _leads_to(one[0], ports)}
+            found = {one for one in _open_sockets() - before if ports is None or _leads_to(one[0], ports)}
+        finally:
+            if has_turn:
+                _MAKING.release()
+        # of several, some belong to others, and nobody may shut those
+        self._sockets = found if len(found) == 1 else set()
         if self._closed.is_set():
             # nobody waits for it any more
             made.close()

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from akrunner.io.pg_ranges import ENDLESS, STARTED, Column, Ranges, expressions, network
+from akrunner.io.pg_ranges import STARTED, Column, Ranges, expressions, network
 from akrunner.io.shared import Unshared
 from akrunner.io.systems.base import Url
 from akrunner.io.systems.libpq import options_of, session_of
@@ -94,8 +94,6 @@ class Snapshot:
             raise Unshared(f"connections= is less than the number of tasks that read, {readers}")
         with contextlib.ExitStack() as opened:
             cursor = opened.enter_context(place.reading())
-            # the time between two attempts of a job may be hours
-            cursor.execute(ENDLESS)
             # its lock keeps the table's rows in their pages: VACUUM FULL would move some behind the last page that is counted
             cursor.execute(f"SELECT FROM {table} LIMIT 0")
             cursor.execute(_LOOK, (table,))

@@ -402,10 +402,9 @@ class _Writing(Transaction):
         """
         cursor = self._cursor
         self._begun = True
-        # the time between two rows of a job may be hours; casts between times with and without a zone happen in the session's
-        cursor.execute(
-            "SELECT set_config('idle_in_transaction_session_timeout', '0', true), set_config('timezone', 'UTC', true)"
-        )
+        cursor.execute(pg_ranges.ENDLESS)
+        # casts between times with and without a zone happen in the session's
+        cursor.execute("SET LOCAL timezone = 'UTC'")
         target = self._target()
         declared = ", ".join(f"{quoted(one.name)} {one.type}" for one in self._columns)
         if target is None:

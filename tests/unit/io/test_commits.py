@@ -13,7 +13,7 @@ import pytest
 from akrunner.errors import WriteError
 from akrunner.foreign import underway
 from akrunner.io import commits
-from akrunner.io.commits import closing, committed, last_step, release, still_runs, told_of
+from akrunner.io.commits import closing, committed, last_step, may_be_written, release, still_runs, told_of
 from akrunner.patience import Patience
 from tests.conftest import wait_for
 
@@ -71,6 +71,18 @@ def test_what_cannot_be_let_go_of_behind_a_commit_is_a_warning() -> None:
         pass
     assert held.calls == ["commit"]
     release(lambda: None, "output")
+
+
+def test_a_signal_behind_a_commit_says_that_the_output_is_there() -> None:
+    with pytest.raises(KeyboardInterrupt) as told:
+        release(_interrupt, "output: the table")
+    assert may_be_written(told.value)
+    words = "output: the table: everything was written before the signal took effect"
+    assert told_of(told.value) == told.value.__notes__ == [words]
+    # who lets go of more behind it says nothing more
+    with pytest.raises(KeyboardInterrupt), committed(Output()):
+        raise told.value
+    assert len(told_of(told.value)) == 1
 
 
 def _interrupt() -> None:

@@ -74,6 +74,9 @@ def test_a_server_that_never_answers_is_not_waited_for_when_a_url_is_opened() ->
     with limits.limited(0.2, None), pytest.raises(JobTimeoutError, match=r"waited for s3://me:\*\*\*@b/t"):
         limits.opened("s3://me:secret@b/t", work)
     work.interrupted.set()
+    with limits.limited(600, 60):
+        # what it waits for by itself has the same limits
+        assert limits.opened("s3://b/t", lambda: (limits.deadline(), limits.quiet())) == (limits.deadline(), 60)
     # what is here, or has no limit, is opened in this thread
     for place in ("t.csv", "s3://b/t"):
         assert limits.opened(place, threading.get_ident) == threading.get_ident()

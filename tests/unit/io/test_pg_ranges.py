@@ -59,7 +59,7 @@ def test_ranges_are_read_in_the_state_that_is_held(server: Server) -> None:
         and "'enable_seqscan', 'off'" in ways
     )
     # a task may take its time, whatever the server's administrator thinks of transactions that wait
-    assert "'idle_in_transaction_session_timeout', 'transaction_timeout'" in endless and "'statement_timeout', '0'" in ways
+    assert "'idle_in_transaction_session_timeout', 'statement_timeout', 'transaction_timeout'" in endless
     select = 'SELECT "x" AS "x", "d" AS "d" FROM "public"."t" WHERE '
     assert whole == select + "ctid >= '(0,0)'::tid AND ctid < '(4,0)'::tid"
     # which rows these are has to be the same for the task that reads the others

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -23,6 +24,12 @@ class Driver:
         self.closed = threading.Event()
         #: ends the call that would otherwise ask the server for ever
         self.over = threading.Event()
+
+    def connect(self) -> Driver:
+        # one more socket of this process
+        mine, self.here = self.here, self.here.dup()
+        mine.close()
+        return self
 
     def cursor(self) -> Driver:
         return self
@@ -49,15 +56,9 @@ class Driver:
 
 @pytest.fixture(params=[True, False], ids=["the server answers", "nobody answers"])
 def driver(request: pytest.FixtureRequest) -> Any:
-    made: list[Driver] = []
-
-    def connect() -> Driver:
-        made.append(Driver(request.param))
-        return made[-1]
-
-    connection = Connection(connect, "postgresql://there/db")
-    yield connection, made[0], request.param
-    made[0].end()
+    below = Driver(request.param)
+    yield Connection(below.connect, "postgresql://there/db"), below, request.param
+    below.end()
 
 
 def test_a_wait_ends_although_nobody_answers(driver: Any) -> None:
@@ -144,12 +145,53 @@ def test_a_connection_that_comes_too_late_is_closed() -> None:
         made.append(Driver(True))
         return made[0]
 
+    began = time.monotonic()
     with limits.limited(0.2, None), pytest.raises(JobTimeoutError):
         Connection(connect, "postgresql://late/db")
+    # nothing can end it, so nothing is tried
+    assert time.monotonic() - began < 3
     goes_on.set()
-    # another server is not waited for
-    other = Connection(lambda: Driver(True), "postgresql://other/db", {1})
-    other._connection.end()
     while not made or not made[0].closed.wait(0.1):
         pass
     made[0].end()
+
+
+def test_a_connection_that_hangs_is_not_waited_for_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pg_connection, "_TURN", 0.2)
+    begun, goes_on, late, below = threading.Event(), threading.Event(), Driver(True), Driver(True)
+
+    def hang() -> Driver:
+        begun.set()
+        assert goes_on.wait(60)
+        return late
+
+    with limits.limited(0.2, None), pytest.raises(JobTimeoutError, match="postgresql://dead/db"):
+        Connection(hang, "postgresql://dead/db")
+    assert begun.wait(60)
+    try:
+        with limits.limited(30, None):
+            other = Connection(below.connect, "postgresql://other/db")
+        assert [number for number, _ in other._sockets] == [below.here.fileno()]
+    finally:
+        goes_on.set()
+    assert late.closed.wait(60)
+    late.end()
+    below.end()
+
+
+def test_of_two_sockets_to_one_port_none_is_shut() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        opened: list[socket.socket] = []
+
+        def connect() -> Driver:
+            # another thread of the program's connects to the same port meanwhile
+            opened.extend(socket.create_connection(address) for _ in range(2))
+            return below
+
+        below = Driver(True)
+        connection = Connection(connect, "postgresql://there/db", {address[1]})
+        assert connection._sockets == set()
+        for one in opened:
+            one.close()
+        below.end()

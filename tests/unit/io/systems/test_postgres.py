@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
+from akrunner.io.pg_ranges import ENDLESS
 from akrunner.io.systems import postgres
 from akrunner.io.systems.postgres import _SILENCE, SYSTEM, _get, _Place, _put, _Reading
 
@@ -261,7 +262,7 @@ def test_a_table_that_is_not_there_is_made(server: Server, table: str, made: str
     written(server, table=table).commit()
     name = table.rpartition(".")[2] or table
     statements = [one for one in server.said if isinstance(one, str)]
-    assert statements == [statements[0], f'CREATE TABLE {made} ("x" bigint)', "commit", "closed"]
+    assert statements == [ENDLESS, "SET LOCAL timezone = 'UTC'", f'CREATE TABLE {made} ("x" bigint)', "commit", "closed"]
     assert ("sent", name, [{"x": 1}, {"x": 2}], {"mode": "append", **where}) in server.said
 
 
