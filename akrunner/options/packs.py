@@ -45,9 +45,9 @@ OPTIONS = (
         "label",
         "str | None",
         INPUT,
-        'column of classes; "none": there are no classes. None: folders, or a column called label or class.',
+        'column of classes; "none": there are no classes. None: folders, or a column called label, class, labels, class_name or category.',
         verbs=_PACK,
-        help="Column with the classes; none: there are no classes. Default: the names of folders, or a column called label or class.",
+        help="Column with the classes; none: there are no classes. Default: folders, or a column called label, class, labels, class_name or category.",
         often=True,
     ),
     Option(

@@ -40,7 +40,7 @@ USUAL = (
     "uri",
 )
 #: names of columns that are taken for classes if the user names no column
-LABELS = ("label", "labels", "class", "class_name", "category")
+LABELS = ("label", "class", "labels", "class_name", "category")
 #: how many values are looked at, and the share of them that has to look like paths of images
 _LOOKED, _MOST = 1000, 0.9
 #: how many values are looked up on the disk

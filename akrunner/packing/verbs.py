@@ -70,7 +70,8 @@ def pack(
         overwrite: pack everything anew; the old output stays valid until that is done.
         seed: seed of the order and the splits.
         kind: images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.
-        label: column of classes; "none": there are no classes. None: folders, or a column called label or class.
+        label: column of classes; "none": there are no classes. None: folders, or a column called label, class, labels, class_name
+            or category.
         paths: the column of paths or URLs. None: by names and values.
         paths_in: directory, or beginning of URLs, that relative paths are below. None: where the table is.
         format: format of the files that are written.

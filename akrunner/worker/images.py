@@ -294,7 +294,7 @@ def _size(size: Any) -> Optional[Tuple[int, int]]:
     try:
         height, width = (operator.index(side) for side in size)
     except (TypeError, ValueError):
-        raise ValueError("image=%.100r: %s" % (size, _HOW))
+        raise ValueError("image=%.100r: %s" % (size, _HOW)) from None
     if isinstance(size, (str, bytes)) or any(isinstance(side, bool) for side in size):
         raise ValueError("image=%.100r: %s" % (size, _HOW))
     if not (1 <= height <= _LARGEST and 1 <= width <= _LARGEST):

@@ -98,7 +98,7 @@ class Splits(object):
         if not self.names:
             raise ValueError(
                 "split=%.100r: the rows of this job are not split: give run or train split={'train': 0.8, 'test': 0.2} "
-                "(--split train=0.8,test=0.2)" % (name,)
+                "(--split train=0.8,test=0.2); of data that akrunner pack has split, the input is one split" % (name,)
             )
         if not isinstance(name, str) or name not in self.names:
             hint = nearest(name, self.names)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ConfigError, ReadError
-from akrunner.packing import filejob
+from akrunner.errors import ConfigError, ReadError, WriteError
+from akrunner.packing import filejob, files
 from akrunner.packing.filejob import Bad
 from akrunner.packing.leftout import LeftOut
 from akrunner.packing.progress import Meter
@@ -44,6 +45,21 @@ class Run:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     return Run(tmp_path)
+
+
+def test_shards_that_are_removed_meanwhile_are_missed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.put(a="1", b="2")
+    real = files.FilePacker.run
+
+    def and_removed(self: files.FilePacker) -> None:
+        real(self)
+        shutil.rmtree(run.out / ".pack")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.FilePacker, "run", and_removed)
+        with pytest.raises(WriteError, match="files that were packed are gone from .*out: something else has removed them"):
+            run()
+    assert run().rows == 2
 
 
 def test_only_new_files_are_packed(run: Run) -> None:

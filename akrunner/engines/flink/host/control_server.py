@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import resource
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ from akrunner.errors import ConfigError
 grpc: Any = library()
 #: seconds that a connection to the service may take to prove whose it is; an agent that was too slow calls again
 HELLO_SECONDS = 10.0
-#: how many connections to the service there may be besides the agents' own: strangers', until `HELLO_SECONDS` are over
+#: at most how many connections to the service there may be besides the agents' own: strangers', until `HELLO_SECONDS` are over
 _STRANGERS = 1024
 #: the most bytes of an agent's message
 _MESSAGE_LIMIT = 4 << 20
@@ -40,6 +41,12 @@ _METADATA_LIMIT = 8 << 10
 #: seconds that agents may take to leave, once told to
 _LEAVE_SECONDS = 2.0
 _KINDS = (pb.Opening.IN, pb.Opening.OUT, pb.Opening.GIVE)
+
+
+def _strangers() -> int:
+    """Return how many strangers' connections may be open: together they leave half of this process's open files to the job."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _STRANGERS if limit == resource.RLIM_INFINITY else min(_STRANGERS, limit // 2)
 
 
 class ControlServer:
@@ -74,7 +81,7 @@ class ControlServer:
             ("grpc.absolute_max_metadata_size", _METADATA_LIMIT),
             ("grpc.max_metadata_size", _METADATA_LIMIT),
             ("grpc.max_concurrent_streams", 2),
-            ("grpc.max_allowed_incoming_connections", most + _STRANGERS),
+            ("grpc.max_allowed_incoming_connections", most + _strangers()),
             ("grpc.server_handshake_timeout_ms", int(1000 * HELLO_SECONDS)),
             # for clients that have shaken hands, and then ask for nothing
             ("grpc.max_connection_idle_ms", int(1000 * HELLO_SECONDS)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import resource
 import socket
 import sys
 import tarfile
@@ -21,6 +22,7 @@ import pytest
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink import threads
 from akrunner.engines.flink.connections import opened
+from akrunner.engines.flink.host import control_server
 from akrunner.engines.flink.host.acceptor import Acceptor
 from akrunner.engines.flink.host.client import Client, Submission
 from akrunner.engines.flink.host.control_server import ControlServer
@@ -401,3 +403,9 @@ def test_a_control_server_names_its_port_and_gives_it_back() -> None:
     assert server.arrived.empty() and not server.acceptor.thread.is_alive()
     again = ControlServer("127.0.0.1", keys.host, door.port)
     again.close()
+
+
+def test_strangers_leave_files_to_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, most in ((256, 128), (1024, 512), (1 << 20, 1024), (resource.RLIM_INFINITY, 1024)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
+        assert control_server._strangers() == most
