@@ -338,13 +338,17 @@ def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
                 lines = _Marked(cluster, taskmanager, mark)
                 try:
                     yield from itertools.islice(lines, told.get(taskmanager, 0), None)
+                    if lines.count < told.get(taskmanager, 0):
+                        # the log was begun anew
+                        lines = _Marked(cluster, taskmanager, mark)
+                        yield from lines
+                    told[taskmanager] = lines.count
                 except ClusterError as e:
                     if not e.answered:
                         raise
                     # one that is gone has taken its lines with it; one that the JobManager is about to give up may be read later
                     if last and not e.missing:
                         yield f"akrunner: the log of TaskManager {taskmanager} cannot be read: {e}"
-                told[taskmanager] = max(lines.count, told.get(taskmanager, 0))
         if last:
             return
         time.sleep(_FOLLOW_SECONDS)

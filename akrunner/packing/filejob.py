@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from akrunner.arrays import array_of, texts_of
 from akrunner.checks import counted, holds_no_files, is_within
-from akrunner.errors import ConfigError, ReadError, WriteError
+from akrunner.errors import ConfigError, ReadError
 from akrunner.folders.gathered import MTIME, NAME, SIZE, numbers, released, text_of, truths
 from akrunner.folders.pool import is_url
 from akrunner.folders.words import quoted
@@ -541,12 +541,7 @@ def _finish(
     plan = state.plan(part)
     meter.starts("packing", plan["rows"])
     files.FilePacker(state, part, settings, meter, earlier, unfetched).run()
-    results = [one for shard in plan["shards"] if (one := state.result(part, shard)) is not None]
-    if len(results) < len(plan["shards"]):
-        raise WriteError(
-            f"output: files that were packed are gone from {quoted(state.path)}: something else has removed them; the same command packs "
-            "them again"
-        )
+    results = state.results(part, plan["shards"])
     broken: list[tuple[str, str]] = []
     again: list[tuple[str, str]] = []
     for one in results:

@@ -196,7 +196,7 @@ def _finish(settings: Settings, state: State, part: int, meter: Meter) -> int:
     plan = state.plan(part)
     meter.starts("writing", plan["rows"])
     RowPacker(state, part, settings, meter).run()
-    results = [state.result(part, shard) or {} for shard in plan["shards"]]
+    results = state.results(part, plan["shards"])
     about = described(None if plan["alone"] else state.about, plan, results, part, plan["settings"])
     state.publish(part, about, plan["alone"])
     return sum(one["rows"] for one in results)

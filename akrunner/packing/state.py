@@ -22,13 +22,14 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from akrunner.checks import counted, holds_no_files, is_within, kind_in_words
 from akrunner.errors import SinkError, WriteError
+from akrunner.folders.words import quoted
 from akrunner.foreign import ours
 from akrunner.io.packed import DESCRIPTION, MADE_BY, STATE, VERSION
 from akrunner.packing import dataset, sealed
@@ -292,6 +293,16 @@ class State:
         places = [one for one in (path, os.path.join(self.path, shard["file"])) if os.path.exists(one)]
         if found["rows"] and (not places or os.path.getsize(places[0]) != found["bytes"]):
             return None
+        return found
+
+    def results(self, part: int, shards: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the records of shards that this run has finished, or found finished. Raises: WriteError: some are gone."""
+        found = [one for shard in shards if (one := self.result(part, shard)) is not None]
+        if len(found) < len(shards):
+            raise WriteError(
+                f"output: files that were packed are gone from {quoted(self.path)}: something else has removed them; the same command "
+                "packs them again"
+            )
         return found
 
     def is_done(self, part: int, shard: dict[str, Any]) -> bool:

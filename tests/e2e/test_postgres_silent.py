@@ -25,7 +25,7 @@ committed = Connection.commit
 def strict(postgres: Postgres) -> Iterator[Postgres]:
     """A server whose administrator likes no long statements and transactions, as a user who writes and reads finds it."""
     limits = ("idle_in_transaction_session_timeout", "statement_timeout")
-    postgres.sql(*(f"ALTER ROLE {USER} SET {limit} = '300ms'" for limit in limits))
+    postgres.sql(*(f"ALTER ROLE {USER} SET {limit} = '2s'" for limit in limits))
     yield postgres
     postgres.sql(*(f"ALTER ROLE {USER} RESET {limit}" for limit in limits))
 
@@ -40,7 +40,7 @@ def test_a_job_may_be_slower_than_the_server_likes_statements(
     where = url(strict.port, "many") + f"&connections={connections}"
     rows = 0
     for number, batch in enumerate(systems.system_of(where).open(where, None, None).batches()):
-        time.sleep(1.0 if number < 2 else 0.0)
+        time.sleep(3.0 if number < 1 else 0.0)
         rows += batch.num_rows
     assert rows == 100000
 
@@ -49,7 +49,7 @@ def test_what_is_written_may_take_long(strict: Postgres) -> None:
     # the rows are cast on their way into the table, and each takes its time
     strict.sql(
         "CREATE TABLE slow (id int)",
-        "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END'",
+        "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1.5); RETURN NEW; END'",
         "CREATE TRIGGER late BEFORE INSERT ON slow FOR EACH ROW EXECUTE FUNCTION late()",
     )
     rows = pa.record_batch({"id": pa.array([1, 2], pa.int64())})

@@ -84,7 +84,7 @@ class AvroColumns:
             where: says where a value is, by its number; None: nobody asks which one cannot be read, which takes long to find.
         Raises:
             Away: the registry does not answer.
-            NotTheirs: the registry refuses to tell the schema of a value; or `schema` is of no such columns.
+            NotTheirs: the registry refuses the schema of a value, or has no such schema; or `schema` is of no such columns.
             SourceError: a value is no record of a registered schema, or does not fit the schema; the error says where it is.
         """
         lacking = next((name for name in schema.names if name not in self.schema.names), None)
@@ -127,21 +127,14 @@ class AvroColumns:
             except AkrunnerError as e:
                 place = where or "a value"
                 raise NotTheirs(f"source: {place} cannot be read as Avro: {str(e).removeprefix('source: ')}") from None
-            self._decoders[number] = self._decoder_of(number, writer)
+            try:
+                self._decoders[number] = _Decoder(writer, self._reader, self.schema)
+            except (AkrunnerError, _Odd) as e:
+                self._decoders[number] = str(e).removeprefix("source: ")
         found = self._decoders[number]
         if isinstance(found, str):
             raise SourceError(f"source: {where} cannot be read as Avro: {found}")
         return found
-
-    def _decoder_of(self, number: int, writer: Registered | None) -> _Decoder | str:
-        """Return what reads the records of a schema, or why nothing does. Args: writer: None: the registry has no such schema."""
-        if writer is None:
-            # it has the topic's own schema: so this is a sender's mistake rather than the wrong registry
-            return f"the registry has no schema {number}, the id in it (registry= names the topic's registry)"
-        try:
-            return _Decoder(writer, self._reader, self.schema)
-        except (AkrunnerError, _Odd) as e:
-            return str(e).removeprefix("source: ")
 
     def _read(self, decoder: _Decoder, bodies: list[bytes], rows: Any, where: Where | None) -> pa.StructArray:
         try:

@@ -130,18 +130,20 @@ class Registry:
             raise self._wrong(e) from None
         return self._registered(found, found.get("id"), f"version {found.get('version')} of {self.subject!r}")
 
-    def by_number(self, number: int) -> Registered | None:
-        """Return the schema that has an id; None if there is none.
+    def by_number(self, number: int) -> Registered:
+        """Return the schema that has an id.
 
         Raises:
             Away: the registry does not answer now.
-            AkrunnerError: it is none of Avro, or the registry refuses to tell it.
+            AkrunnerError: there is no such schema, or it is none of Avro.
         """
         try:
             return self._registered(self._ask(f"/schemas/ids/{number}"), number, f"schema {number}")
         except Refused as e:
             if e.status == _NOT_FOUND:
-                return None
+                raise self._address.wrong(
+                    f"the registry {self._url} has no schema {number}: is it the topic's (registry=)?"
+                ) from None
             raise self._wrong(e) from None
 
     def check(self, told: Any) -> None:

@@ -90,6 +90,21 @@ def test_a_taskmanager_that_has_no_answer_for_now_is_asked_again(monkeypatch: py
     assert said[2].startswith("akrunner: the log of TaskManager t cannot be read: ") and "500 Internal" in said[2]
 
 
+def test_a_log_that_is_begun_anew_is_read_from_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_FOLLOW_SECONDS", 0.0)
+    logs = [b"x akrunner[12] one\nx akrunner[12] two\n", b"x\n", b"x akrunner[12] three\n", b"x akrunner[12] three\n"]
+    states = [known("RUNNING"), known("RUNNING"), known("FINISHED")]
+    heard: list[bytes] = []
+
+    def answer(connection: socket.socket) -> None:
+        asked = heard[-1].split()[1]
+        found = b'{"taskmanagers": [{"id": "t"}]}' if b"jobs" not in asked else b""
+        saying(logs.pop(0) if asked.endswith(b"/log") else found or states.pop(0))(connection)
+
+    with answering(answer, heard) as master:
+        assert list(detached.logs(master, "abc", True)) == ["one", "two", "three"]
+
+
 def test_defaults_go_along_as_numbers_and_texts(tmp_path: Path) -> None:
     job: Any = SimpleNamespace(python="python3")
     given = {"age": 0, "day": "2026-11-23"}

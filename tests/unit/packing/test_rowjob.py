@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ReadError, SourceError
+from akrunner.errors import ReadError, SourceError, WriteError
 from akrunner.packing import filejob, rowjob
 from akrunner.packing.given import Earlier
 from akrunner.packing.progress import Meter
@@ -47,6 +48,21 @@ class Run:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     return Run(tmp_path)
+
+
+def test_shards_that_are_removed_meanwhile_are_missed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.put(a="n,label\n1,x\n2,y\n")
+    real = rowjob.RowPacker.run
+
+    def and_removed(self: rowjob.RowPacker) -> None:
+        real(self)
+        shutil.rmtree(run.out / ".pack")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rowjob.RowPacker, "run", and_removed)
+        with pytest.raises(WriteError, match="files that were packed are gone from .*out: something else has removed them"):
+            run()
+    assert run().rows == 2
 
 
 def test_only_rows_of_new_files_are_packed(run: Run) -> None:

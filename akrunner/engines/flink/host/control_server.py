@@ -25,7 +25,7 @@ from akrunner.engines.flink.control import (
     library,
     quiet,
 )
-from akrunner.engines.flink.host.acceptor import Acceptor
+from akrunner.engines.flink.host.acceptor import STRANGERS, Acceptor
 from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.keys import AGENTS, Door, Keys
 from akrunner.errors import ConfigError
@@ -44,9 +44,10 @@ _KINDS = (pb.Opening.IN, pb.Opening.OUT, pb.Opening.GIVE)
 
 
 def _strangers() -> int:
-    """Return how many strangers' connections may be open: together they leave half of this process's open files to the job."""
+    """Return how many strangers' connections may be open here: with those at the port of rows, no more than half of the files that this
+    process may open."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return _STRANGERS if limit == resource.RLIM_INFINITY else min(_STRANGERS, limit // 2)
+    return _STRANGERS if limit == resource.RLIM_INFINITY else max(16, min(_STRANGERS, limit // 2 - STRANGERS))
 
 
 class ControlServer:

@@ -406,6 +406,6 @@ def test_a_control_server_names_its_port_and_gives_it_back() -> None:
 
 
 def test_strangers_leave_files_to_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, most in ((256, 128), (1024, 512), (1 << 20, 1024), (resource.RLIM_INFINITY, 1024)):
+    for limit, most in ((256, 16), (1024, 384), (1 << 20, 1024), (resource.RLIM_INFINITY, 1024)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
         assert control_server._strangers() == most
