@@ -146,7 +146,7 @@ def test_exactly_once_has_rows_and_offsets_together(
     (tmp_path / "c").write_text("session.timeout.ms=6000\nheartbeat.interval.ms=500\n")
     topic, out = f"once{workers}", f"once-out{workers}"
     kafka.put(topic, *values(0, 200))
-    url = f"kafka://{kafka.hosts}/{topic}?group=g&idle=1&config={tmp_path / 'c'}"
+    url = f"kafka://{kafka.hosts}/{topic}?group=g&idle=4&config={tmp_path / 'c'}"
     output = f"kafka://{kafka.hosts}/{out}?key=id&transactional_id=once{workers}"
     with pytest.raises(akrunner.JobError, match="stopped at 100"):
         with akrunner.stream(script(STOPS), url, num_workers=workers, **SCHEMAS) as job:
