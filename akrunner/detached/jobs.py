@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import json
 import os
 import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -330,19 +329,13 @@ def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
     if tag is None:
         raise ConfigError(f"job {found.id!r} was not submitted with --detach: its lines are its submitter's")
     mark, cluster = f"akrunner[{tag.group(1)}] ", Rest(master)
-    told: dict[str, int] = {}
+    told: dict[str, _Told] = {}
     while True:
         last = found.ended or not follow
         with _going_on(master, found.id):
             for taskmanager in cluster.taskmanagers():
-                lines = _Marked(cluster, taskmanager, mark)
                 try:
-                    yield from itertools.islice(lines, told.get(taskmanager, 0), None)
-                    if lines.count < told.get(taskmanager, 0):
-                        # the log was begun anew
-                        lines = _Marked(cluster, taskmanager, mark)
-                        yield from lines
-                    told[taskmanager] = lines.count
+                    yield from told.setdefault(taskmanager, _Told(mark)).further(cluster.log(taskmanager))
                 except ClusterError as e:
                     if not e.answered:
                         raise
@@ -356,23 +349,24 @@ def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
             found = status(master, found.id)
 
 
-class _Marked:
-    """The lines of a TaskManager's log that have a mark, without the text up to the mark.
+class _Told:
+    """How much of a TaskManager's log is told: of the lines that have a mark, without the text up to the mark."""
 
-    Attributes:
-        count: how many such lines have been read so far.
-    """
-
-    def __init__(self, cluster: Rest, taskmanager: str, mark: str) -> None:
-        self.count = 0
-        self._lines = cluster.log(taskmanager)
+    def __init__(self, mark: str) -> None:
         self._mark = mark
+        self._first: str | None = None
+        self._count = 0
 
-    def __iter__(self) -> Iterator[str]:
-        for line in self._lines:
+    def further(self, log: Iterable[str]) -> Iterator[str]:
+        """Yield the lines of a log that are not told yet: all of them, if it was begun anew, which its first line shows."""
+        count = 0
+        for number, line in enumerate(log):
+            if number == 0 and line != self._first:
+                self._first, self._count = line, 0
             _, begins, text = line.partition(self._mark)
-            if begins:
-                self.count += 1
+            count += bool(begins)
+            if count > self._count:
+                self._count = count
                 yield text
 
 

@@ -300,8 +300,7 @@ class State:
         found = [one for shard in shards if (one := self.result(part, shard)) is not None]
         if len(found) < len(shards):
             raise WriteError(
-                f"output: files that were packed are gone from {quoted(self.path)}: something else has removed them; the same command "
-                "packs them again"
+                f"output: files that were packed are gone from {quoted(self.path)}: something else has removed them"
             )
         return found
 

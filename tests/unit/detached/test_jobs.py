@@ -90,9 +90,17 @@ def test_a_taskmanager_that_has_no_answer_for_now_is_asked_again(monkeypatch: py
     assert said[2].startswith("akrunner: the log of TaskManager t cannot be read: ") and "500 Internal" in said[2]
 
 
+def test_lines_are_told_once_also_behind_an_answer_that_was_cut_off() -> None:
+    told = jobs._Told("m ")
+    whole = ["x", "m 1", "x", "m 2", "m 3"]
+    assert list(told.further(whole[:4])) == ["1", "2"] and list(told.further(whole[:2])) == []
+    assert list(told.further(whole)) == ["3"] and list(told.further([])) == [] and list(told.further(whole)) == []
+    assert list(told.further(["y", "m 4", "m 5", "m 6", "m 7"])) == ["4", "5", "6", "7"]
+
+
 def test_a_log_that_is_begun_anew_is_read_from_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "_FOLLOW_SECONDS", 0.0)
-    logs = [b"x akrunner[12] one\nx akrunner[12] two\n", b"x\n", b"x akrunner[12] three\n", b"x akrunner[12] three\n"]
+    logs = [b"x akrunner[12] one\nx akrunner[12] two\n", b"y\n", b"y\nx akrunner[12] three\n"]
     states = [known("RUNNING"), known("RUNNING"), known("FINISHED")]
     heard: list[bytes] = []
 

@@ -120,10 +120,17 @@ def test_another_one_is_told_so_when_its_patience_ends(place: Path, monkeypatch:
     clock = iter([0.0, 1.0, 3.0])
     slept: list[float] = []
     monkeypatch.setattr(daemon, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=slept.append))
-    before = held(place)
+    before, sockets = held(place), []
+
+    class Noted(socket.socket):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            sockets.append(self)
+
+    monkeypatch.setattr(socket, "socket", Noted)
     with pytest.raises(AlreadyKept):
         Listening()
-    assert len(slept) == 1 and held(place) == before
+    assert len(slept) == 1 and held(place) == before and [one.fileno() for one in sockets] == [-1]
     assert (place / talk.name()).exists(), "the other still listens"
     one.close()
 

@@ -45,7 +45,7 @@ _KINDS = (pb.Opening.IN, pb.Opening.OUT, pb.Opening.GIVE)
 
 def _strangers() -> int:
     """Return how many strangers' connections may be open here: with those at the port of rows, no more than half of the files that this
-    process may open."""
+    process may open; but 16 here at least."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return _STRANGERS if limit == resource.RLIM_INFINITY else max(16, min(_STRANGERS, limit // 2 - STRANGERS))
 
