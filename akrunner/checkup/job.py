@@ -212,17 +212,21 @@ def _time(stats: Mapping[str, Any]) -> Iterator[Line]:
     rest = max(0.0, whole - start - main)
     yield Line("time", OK, f"{start:.1f} s until main() was entered, {main:.1f} s in it, {rest:.1f} s after it")
     colds = [how for how in stats["starts"].values() if how != "warm"]
+    waited, blocked = float(stats["input_wait_seconds"]), float(stats["output_blocked_seconds"])
     if start > 0.5 * whole and start > _SECONDS:
         why = next((how[len("cold: ") :] for how in colds if how.startswith("cold: ")), "")
-        do = (
-            "akrunner warm start has TensorFlow imported before the job begins"
-            if colds
-            else "its rows take that long: see below"
-        )
+        if waited > 0.5 * start:
+            do = "its rows take that long: see below"
+        elif colds:
+            do = "akrunner warm start has TensorFlow imported before the job begins"
+        elif stats["starts"]:
+            do = "warm workers were taken, so what the script imports, or does before main(), takes that long"
+        else:
+            # only tasks of this machine say how they were started
+            do = "the submission and the wait for free slots (on Flink), or what the script imports, takes that long"
         yield Line(
             "start", LOOK, f"{start / whole:.0%} of the time" + (f"; no warm worker was taken: {why}" if why else ""), do
         )
-    waited, blocked = float(stats["input_wait_seconds"]), float(stats["output_blocked_seconds"])
     if waited > _SHARE * whole and waited > _SECONDS:
         yield Line(
             "rows",

@@ -94,7 +94,7 @@ def own() -> list[Line]:
     about = f"{sys.version.split()[0]} ({sys.executable}); {', '.join(versions)}"
     if missing:
         return [Line("Python", BROKEN, f"{about}; not there: {', '.join(missing)}", "pip install . brings what akrunner needs")]
-    if not 10 <= sys.version_info[1] <= 13:
+    if not 11 <= sys.version_info[1] <= 13:
         return [
             Line("Python", LOOK, about, "3.11 to 3.13 are the versions that are tried; tasks may have their own (--python-env)")
         ]

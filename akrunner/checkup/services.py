@@ -41,7 +41,6 @@ _PROGRAMS = {
     "uv": "akrunner env create, quicker",
     "nvidia-smi": "--gpus-per-worker",
     "tensorboard": "looking at --tensorboard DIR",
-    "chromium": "pages in a browser without a screen",
 }
 #: module -> what it is for
 _MODULES = {

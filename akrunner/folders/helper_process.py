@@ -76,8 +76,8 @@ class Reader:
                 piece, length = MESSAGE.unpack(asked)
                 start = piece * self._size + FOUND
                 names, sizes = marshal.loads(self._view[start : start + length])
-                # files of unknown size may be devices, which must not be opened
-                files = [name for name, size in zip(names, sizes) if size > 0]
+                # files of unknown size may be devices, which must not be opened; those that are too large are not read
+                files = [name for name, size in zip(names, sizes) if 0 < size <= self._most]
                 waiting.append((piece, names, sizes, advised(files, self._base, self._tried, self._slow)))
             piece, names, sizes, quick = waiting.popleft()
             said = self._read(piece, names, sizes) if quick else SLOW

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from akrunner.errors import SourceError
-from akrunner.folders.gathered import MOST_BYTES, MTIME, NAME, ROWS, SIZE, Gathered, numbers, text_of, truths
+from akrunner.folders.gathered import MTIME, NAME, ROWS, SIZE, Gathered, numbers, text_of, truths
 from akrunner.foreign import ours
 from akrunner.io.paths import is_local, protocols
 
@@ -91,7 +91,7 @@ def _files_in(
                 folders.append(above + own)
                 continue
             names.append(above + own)
-            sizes.append(about.st_size if mode == stat.S_IFREG and about.st_size <= MOST_BYTES else -1)
+            sizes.append(about.st_size if mode == stat.S_IFREG else -1)
             times.append(about.st_mtime_ns)
             if len(names) == ROWS:
                 gathered.more(names, sizes, times)

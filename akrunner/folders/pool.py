@@ -216,8 +216,8 @@ class Pool:
     def _advised(self, names: list[bytes], sizes: list[int]) -> Future[bool] | None:
         if any(map(is_url, names)):
             return None
-        # files of unknown size may be devices, which must not be opened
-        files = [name for name, size in zip(names, sizes) if size > 0]
+        # files of unknown size may be devices, which must not be opened; those that are too large are not read
+        files = [name for name, size in zip(names, sizes) if 0 < size <= self._fetcher.most]
         return self._near.submit(helper_process.advised, files, self._fd, _TRIED, _SLOW)
 
     def _submitted(

@@ -208,7 +208,7 @@ Returns:
 Raises:
     ConfigError: an argument is wrong; nothing was written.
     ReadError: a file is broken.
-    WriteError: a disk is full.
+    WriteError: a disk is full, or something else removes files while they are packed.
     JobError: there is too little memory, or too few threads or open files; the next run goes on.""",
         ("source", "output"),
         "PackArguments",

@@ -45,9 +45,11 @@ OPTIONS = (
         "label",
         "str | None",
         INPUT,
-        'column of classes; "none": there are no classes. None: folders, or a column called label, class, labels, class_name or category.',
+        'column of classes; "none": there are no classes. None: folders, or the first of the columns label, class, labels, class_name and category that can '
+        "have classes.",
         verbs=_PACK,
-        help="Column with the classes; none: there are no classes. Default: folders, or a column called label, class, labels, class_name or category.",
+        help="Column with the classes; none: there are no classes. Default: folders, or the first of the columns label, class, labels, class_name and "
+        "category that can have classes.",
         often=True,
     ),
     Option(

@@ -83,21 +83,22 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
     """Finish an unfinished part, then pack the files that are new. Raises: what `pack` raises."""
     assert given.index is not None
     released()
+    broken = _still_broken(given.index, settings, state, overwrite)
+    given.said += _checked_more(broken, given, settings, state)
     warnings = list(given.said)
-    broken = _still_broken(given.index, state, overwrite)
-    # URLs that this run tries again are left out: their new try decides
+    # files that this run tries again are left out: their new try decides
     earlier = [one.told for one in broken if not one.again] if settings.bad_rows == "fail" else []
     rows, bad = 0, Bad()
     part = state.unfinished()
     if part is not None and not _goes_on(given, settings, state, part, overwrite):
         state.drop(part)
         part = None
-    # if an unfinished part goes on, URLs that could not be fetched, or may be mended, are left to the next run
-    asks = part is None
     bad.asked = {one.name for one in broken if one.again}
+    tried: pa.Table | None = None
     if part is not None:
-        # broken files that the failed run tried again are in its part, which reports them
-        begun = set(state.index(part).column(NAME).to_pylist())
+        # broken files that the failed run tried again are in its part, which reports them: they are not tried once more
+        tried = state.index(part)
+        begun = set(tried.column(NAME).to_pylist())
         try:
             rows += _finish(given, settings, state, part, meter, bad, earlier)
             overwrite = False
@@ -108,10 +109,10 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
             if len(begun) == len(given.index):
                 raise
             # the part was dropped, as none of its files could be packed: begin again, with the files that came since
-            part, asks, asked = None, True, bad.asked
+            part, tried, asked = None, None, bad.asked
             bad = Bad()
             bad.asked = asked
-    new, told = _new(given.index, state, overwrite, asks)
+    new, told = _new(given.index, settings, state, overwrite, tried)
     warnings += told
     if len(new):
         part = state.next()
@@ -124,7 +125,7 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
         rows += _finish(given, settings, state, part, meter, bad, earlier, unfetched)
     elif part is None and earlier:
         raise leftout.refused(given.kind, [], earlier=earlier, packed=False, base=given.index.base, read=len(given.index))
-    broken = [one for one in broken if not (asks and one.again)]
+    broken = [one for one in broken if not one.again]
     bad.before(broken)
     if settings.bad_rows not in ("fail", "skip"):
         kept = leftout.kept(given.index, [(one.name, one.why) for one in broken], settings.bad_rows, settings.max_file_size)
@@ -154,8 +155,9 @@ def _with_the_rest(
     A user who mends the former should not meet the latter only in the next run.
     """
     assert given.index is not None
-    new, _ = _new(given.index, state, overwrite, asks=False)
-    begun = pc.is_in(new.table.column(NAME), value_set=state.index(part).column(NAME).combine_chunks())
+    tried = state.index(part)
+    new, _ = _new(given.index, settings, state, overwrite, tried)
+    begun = pc.is_in(new.table.column(NAME), value_set=tried.column(NAME).combine_chunks())
     rest = Index(new.table.filter(array_of(~truths(begun))), new.base)
     if not len(rest) or not (error.broken or error.unfetched):
         return error
@@ -184,13 +186,14 @@ def planned_only(given: Given, settings: Settings, state: State, overwrite: bool
     """Return what `packed` would do."""
     assert given.index is not None
     bad = Bad()
-    broken = [one for one in _still_broken(given.index, state, overwrite) if not one.again]
+    broken = [one for one in _still_broken(given.index, settings, state, overwrite) if not one.again]
+    given.said += _checked_more(broken, given, settings, state)
     if settings.bad_rows == "fail" and broken:
         raise leftout.refused(
             given.kind, [], earlier=[one.told for one in broken], packed=False, base=given.index.base, read=len(given.index)
         )
     bad.before(broken)
-    new, told = _new(given.index, state, overwrite)
+    new, told = _new(given.index, settings, state, overwrite)
     before = None if overwrite else state.about
     splits: dict[str, int] = {name: split["rows"] for name, split in (before or {}).get("splits", {}).items()}
     shards = sum(len(split["files"]) for split in (before or {}).get("splits", {}).values())
@@ -254,6 +257,22 @@ def _checked_less(given: Given, settings: Settings, state: State) -> list[str]:
     return [
         f"check={settings.check!r} (--check {settings.check}) is for what is new: images that are packed were {how}; "
         "--overwrite checks and packs all anew"
+    ]
+
+
+def _checked_more(broken: Sequence[leftout.LeftOut], given: Given, settings: Settings, state: State) -> list[str]:
+    """Return a warning if an earlier run has left out images that it checked more strictly than this one would.
+
+    Args: broken: the broken files that stay left out.
+    """
+    ranks = [
+        _CHECKS.index(plan.get("check", _CHECKS[0])) for plan in map(state.plan, state.parts()) if plan.get(leftout.BROKEN)
+    ]
+    if given.kind != "images" or not broken or max(ranks) <= _CHECKS.index(settings.check):
+        return []
+    return [
+        f"check={settings.check!r} (--check {settings.check}) is for what is new: images that an earlier run left out were checked by "
+        f"check={_CHECKS[max(ranks)]!r}, and stay left out unless they change; --overwrite checks and packs all anew"
     ]
 
 
@@ -354,29 +373,32 @@ def extra_of(state: State) -> pa.Schema | None:
     return pa.schema(fields) if fields else None
 
 
-def _still_broken(index: Index, state: State, overwrite: bool) -> list[leftout.LeftOut]:
+def _still_broken(index: Index, settings: Settings, state: State, overwrite: bool) -> list[leftout.LeftOut]:
     """Return the files of the input that an earlier run left out as broken, and that have not changed, as far as is known."""
     if overwrite or not state.parts():
         return []
     why = leftout.marked(state, leftout.BROKEN)
-    return leftout.rows_of(index, _difference(index, state, why).broken, why) if why else []
+    return leftout.rows_of(index, _difference(index, state, why).broken, why, settings.max_file_size) if why else []
 
 
-def _new(index: Index, state: State, overwrite: bool, asks: bool = True) -> tuple[Index, list[str]]:
+def _new(
+    index: Index, settings: Settings, state: State, overwrite: bool, tried: pa.Table | None = None
+) -> tuple[Index, list[str]]:
     """Return the files of an index that are not packed yet, and warnings.
 
-    Args: asks: whether files that could not be fetched count as new, and broken URLs that only another try shows to be mended.
+    Files that could not be fetched count as new, and so do broken ones that only another try shows to be mended.
+    Args: tried: the index of the part that this run has finished: it has tried these of them already; None: there is none.
     """
     if overwrite or not state.parts():
         return index, []
     broken = leftout.marked(state, leftout.BROKEN)
     found = _difference(index, state, broken)
-    fresh = found.new
-    if asks:
-        again = leftout.names_of(leftout.marked(state, leftout.UNFETCHED))
-        fresh = (
-            fresh | truths(pc.is_in(index.table.column(NAME), value_set=again)) | (found.broken & leftout.untold(index.table))
-        )
+    unfetched = leftout.names_of(leftout.marked(state, leftout.UNFETCHED))
+    again = truths(pc.is_in(index.table.column(NAME), value_set=unfetched))
+    again |= found.broken & leftout.tried_again(index.table, broken, settings.max_file_size)
+    if tried is not None:
+        again &= ~truths(pc.is_in(index.table.column(NAME), value_set=tried.column(NAME).combine_chunks()))
+    fresh = found.new | again
     return Index(index.table.filter(array_of(fresh)), index.base), [
         *_told(found, index.listed),
         *_said_otherwise(index, state, fresh),

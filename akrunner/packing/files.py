@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from akrunner.arrays import array_of, texts_of
 from akrunner.errors import WriteError
 from akrunner.folders import images
-from akrunner.folders.gathered import NAME, ROWS, SIZE, numbers, released, text_of, truths
+from akrunner.folders.gathered import MTIME, NAME, ROWS, SIZE, numbers, released, text_of, truths
 from akrunner.folders.pool import EMPTY, NO_PATH, NOT_THERE, Batch, Pool, asked_of
 from akrunner.folders.remote import Unfetched, too_large
 from akrunner.folders.texts import unmarked
@@ -235,6 +236,8 @@ def _sizes(
         row -> (path, why) of files read that cannot be packed, name -> why of those that could not be fetched).
     """
     sizes = _picked(numbers(index.table.column(SIZE)), order)
+    # a larger file is not packed, so that it takes no place in a shard
+    sizes = np.where(sizes > settings.max_file_size, 0, sizes)
     if (sizes >= 0).all() and not (kind == "images" and settings.resize):
         return sizes, 0, {}, {}
     sample = order[:_SAMPLE]
@@ -267,7 +270,7 @@ def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int
         classes: whether the rows have classes.
         most: most bytes of a file.
     """
-    sizes = numbers(index.table.column(SIZE))
+    sizes, times = numbers(index.table.column(SIZE)), numbers(index.table.column(MTIME))
     paths = index.table.column(NAME)
     near = ~truths(pc.match_substring(paths, "://"))
     odd = ((sizes <= 0) & near) | (sizes > most) | (classes & (label < 0))
@@ -277,13 +280,22 @@ def seen_broken(index: Index, label: NDArray[np.int32], classes: bool, most: int
         if sizes[row] > most:
             why = too_large(int(sizes[row]), most)
         elif near[row] and sizes[row] <= 0:
-            none = f"{NOT_THERE}, or it is a directory" if paths[row].as_py() else NO_PATH
-            why = none if sizes[row] else EMPTY
+            why = _unread(paths[row].as_py(), int(sizes[row]), int(times[row]))
         else:
             why = "the list says no class for it"
         whys.append(why)
     names = map(leftout.shown, broken.column(NAME).to_pylist())
     return dict(zip(np.flatnonzero(odd).tolist(), zip(names, leftout.located(broken, whys))))
+
+
+def _unread(name: bytes, size: int, time: int) -> str:
+    """Return why a local file without bytes cannot be packed. Args: size, time: as in an index."""
+    if not name:
+        return NO_PATH
+    if not size:
+        return EMPTY
+    # only what is there has a time
+    return "it is no plain file" if time else f"{NOT_THERE}, or it cannot be looked at"
 
 
 def save(state: State, part: int, index: Index, plan: Plan, about: dict[str, Any]) -> None:
@@ -390,8 +402,7 @@ class FilePacker:
     def _run(self) -> None:
         state = self._state
         state.clear(self._part)
-        open_ = [shard for shard in self._plan["shards"] if not state.is_done(self._part, shard)]
-        state.notes_again(self._part, open_)
+        open_ = self._open()
         done = sum(shard["end"] - shard["first"] for shard in self._plan["shards"]) - sum(s["end"] - s["first"] for s in open_)
         self._meter.goes_on(done)
         base, work = self._plan["base"], work_of(self._kind, self._settings)
@@ -408,13 +419,10 @@ class FilePacker:
             for shard in open_:
                 file, tally = self._write(shard, batches, writer)
                 done += shard["end"] - shard["first"]
-                try:
+                with _dropped(file):
                     while closing:
                         closing.pop().result()
                     closing.append(closer.submit(self._close, shard, file, tally))
-                except BaseException:
-                    file.drop()
-                    raise
                 if len(self._broken) + len(self._unfetched) >= _ENOUGH:
                     break
             while closing:
@@ -429,12 +437,27 @@ class FilePacker:
                 read=done + len(self._earlier),
             )
 
+    def _open(self) -> list[dict[str, Any]]:
+        """Return the shards to write; note those that an earlier run had finished and that are gone or damaged."""
+        found, lost = [], []
+        for shard in self._plan["shards"]:
+            if self._settings.bad_rows == "fail" and self._state.has_left_out(self._part, shard):
+                # its broken files are read again, so that the error names them, and all of them are as they are now
+                found.append(shard)
+            elif not self._state.is_done(self._part, shard):
+                found.append(shard)
+                lost.append(shard)
+        self._state.notes_again(self._part, lost)
+        return found
+
     def _is_worth_help(self, shards: list[dict[str, Any]]) -> bool:
         """Whether a helper should read the files: if they are many, local and small. Larger files keep threads busy enough."""
         rows = sum(shard["end"] - shard["first"] for shard in shards)
         if rows < _HELPED or self._plan["base"] is None:
             return False
         sizes = numbers(self._index.column(SIZE))
+        # a larger file is not read
+        sizes = np.where(sizes > self._settings.max_file_size, 0, sizes)
         return float(sizes.mean()) < _SMALL and not pc.any(pc.match_substring(self._index.column(NAME), "://")).as_py()
 
     def _asked(self, shards: list[dict[str, Any]]) -> Iterator[tuple[tuple[int, int], list[bytes], list[int]]]:
@@ -445,20 +468,18 @@ class FilePacker:
     def _write(self, shard: dict[str, Any], batches: Iterator[Batch], writer: ThreadPoolExecutor) -> tuple[ShardFile, Tally]:
         """Write the rows of a shard. Returns: (its file, which `_close` gives its name; what is in it)."""
         tally = Tally()
-        with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
+        with self._writing():
             file = ShardFile(self._state.folder(self._part), self._settings.form, self._schema, writer)
-            try:
-                at = shard["first"]
-                while at < shard["end"]:
-                    batch = next(batches)
-                    at = batch.key[0] + batch.first + len(batch.datas)
-                    self._add(batch, file, tally)
-                    self._meter.add(len(batch.datas), sum(len(data) for data in batch.datas if data is not None))
-                # wait for the writing: the next batch but one may overwrite the bytes of the last one
-                file.settle()
-            except BaseException:
-                file.drop()
-                raise
+        # dropped outside: the error about a full disk says how much is free as long as the shard is there
+        with _dropped(file), self._writing():
+            at = shard["first"]
+            while at < shard["end"]:
+                batch = next(batches)
+                at = batch.key[0] + batch.first + len(batch.datas)
+                self._add(batch, file, tally)
+                self._meter.add(len(batch.datas), sum(len(data) for data in batch.datas if data is not None))
+            # wait for the writing: the next batch but one may overwrite the bytes of the last one
+            file.settle()
         if self._settings.bad_rows == "fail":
             self._broken += tally.bad
             self._unfetched += tally.unfetched
@@ -466,22 +487,23 @@ class FilePacker:
 
     def _close(self, shard: dict[str, Any], file: ShardFile, tally: Tally) -> None:
         """Give a shard its name, once it is on the disk."""
-        with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
-            try:
-                if (tally.bad or tally.unfetched) and self._settings.bad_rows == "fail":
-                    # the other shards are still packed: the error names every broken file, and the next run has less to do
-                    file.drop()
-                    return
-                tally.rows = file.rows
-                if file.rows:
-                    tally.bytes = file.commit(self._state.shard_path(self._part, shard))
-                    tally.sum = str(file.sum)
-                else:
-                    file.drop()
-            except BaseException:
+        if (tally.bad or tally.unfetched) and self._settings.bad_rows == "fail":
+            # the other shards are still packed: the error names every broken file, and the next run has less to do
+            with self._writing():
                 file.drop()
-                raise
+            return
+        with _dropped(file), self._writing():
+            tally.rows = file.rows
+            if file.rows:
+                tally.bytes = file.commit(self._state.shard_path(self._part, shard))
+                tally.sum = str(file.sum)
+            else:
+                file.drop()
+        with self._writing():
             self._state.finished(self._part, shard, vars(tally))
+
+    def _writing(self) -> contextlib.AbstractContextManager[None]:
+        return underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path)
 
     def _add(self, batch: Batch, file: ShardFile, tally: Tally) -> None:
         """Write the good rows of a batch, and note the others."""
@@ -541,6 +563,16 @@ class FilePacker:
             if self._settings.bad_rows not in ("fail", "skip"):
                 place, most = self._settings.bad_rows, self._settings.max_file_size
                 tally.kept.append((said, str(why), *copies.keep(self._plan["base"], name, batch.datas[i], why, place, most)))
+
+
+@contextlib.contextmanager
+def _dropped(file: ShardFile) -> Iterator[None]:
+    """Give a shard's file up if an exception leaves the block."""
+    try:
+        yield
+    except BaseException:
+        file.drop()
+        raise
 
 
 def _link_in_words(base: str | None, name: bytes, why: str) -> str:

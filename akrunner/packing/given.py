@@ -93,6 +93,12 @@ class Earlier:
     def words(self) -> str:
         return f"what is packed in {self.place}"
 
+    @property
+    def label(self) -> str | None:
+        """Return the column of classes of what is packed; None: it has none."""
+        label: str | None = self.settings.get("label")
+        return label
+
     def home_of(self, lies: str) -> str | None:
         """Return the directory that names of files were relative to, so that each file keeps its name; None: it does not fit.
 

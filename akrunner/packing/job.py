@@ -186,14 +186,17 @@ def _same(given: Given, settings: Settings, state: State, overwrite: bool) -> No
     """Raise a SinkError if the output was packed with other settings than this run's, unless this run overwrites it."""
     if state.about is None or overwrite:
         return
-    there = state.about.get("settings", {})
-    for name, value in given.kept(settings).items():
-        if name in there and there[name] != value:
-            raise SinkError(
-                f"output: {state.path} was packed {_not_the_same(name, there[name], value)}; "
-                f"give the same to add what is new{_by_directory(given, there[name]) if name == 'source' else ''}, "
-                "overwrite=True (--overwrite) to pack everything anew, or another directory"
-            )
+    there, now = state.about.get("settings", {}), given.kept(settings)
+    odd = [name for name, value in now.items() if name in there and there[name] != value]
+    if "split" in odd and "folder" in (there.get("split_by"), now["split_by"]):
+        # no user gives this value: split='folders' (--split folders), which is named already, makes it
+        odd.remove("split_by")
+    if odd:
+        raise SinkError(
+            f"output: {state.path} was packed {'; '.join(_not_the_same(name, there[name], now[name]) for name in odd)}; "
+            f"give the same to add what is new{_by_directory(given, there['source']) if 'source' in odd else ''}, "
+            "overwrite=True (--overwrite) to pack everything anew, or another directory"
+        )
 
 
 def _not_the_same(name: str, before: Any, now: Any) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from akrunner.arrays import array_of, octets_of
 from akrunner.checks import counted
 from akrunner.errors import ReadError
-from akrunner.folders.gathered import MTIME, NAME, numbers, truths
+from akrunner.folders.gathered import MTIME, NAME, SIZE, numbers, truths
 from akrunner.folders.pool import NOT_THERE
 from akrunner.folders.words import printable, quoted
 from akrunner.foreign import redacted
@@ -25,6 +25,8 @@ from akrunner.packing.state import State
 
 #: keys in a plan for the broken and the unfetched files: [[name as hex, why], ...]
 BROKEN, UNFETCHED = "bad", "again"
+#: what stands in the reason why a file was left out that was too large
+_TOO_LARGE = "max_file_size"
 #: how many files of a kind an error names
 _NAMED = 20
 #: how many files `dataset.json` names
@@ -132,7 +134,7 @@ class LeftOut(NamedTuple):
     Attributes:
         name: name of the file.
         why: why it is broken.
-        again: whether only another try can tell if it was mended.
+        again: whether this run tries it again, although it has not changed as far as is known.
         located: why it is broken, with its row in a list.
     """
 
@@ -147,12 +149,17 @@ class LeftOut(NamedTuple):
         return shown(self.name), self.located
 
 
-def rows_of(index: Index, broken: Any, why: dict[bytes, str]) -> list[LeftOut]:
-    """Return the files of an index that were left out. Args: broken: which ones [rows]; why: name -> why it is broken."""
+def rows_of(index: Index, broken: Any, why: dict[bytes, str], most: int) -> list[LeftOut]:
+    """Return the files of an index that were left out.
+
+    Args: broken: which ones [rows]; why: name -> why it is broken; most: most bytes of a file.
+    """
     some = index.table.filter(array_of(np.asarray(broken)))
     names = some.column(NAME).to_pylist()
     whys = located(some, [why[name] for name in names])
-    return [LeftOut(name, why[name], again, row) for name, again, row in zip(names, untold(some).tolist(), whys)]
+    return [
+        LeftOut(name, why[name], again, row) for name, again, row in zip(names, tried_again(some, why, most).tolist(), whys)
+    ]
 
 
 def in_input(state: State, parts: Sequence[int], index: Index) -> dict[str, Any]:
@@ -173,6 +180,18 @@ def in_input(state: State, parts: Sequence[int], index: Index) -> dict[str, Any]
 def untold(table: pa.Table) -> NDArray[np.bool_]:
     """Return which files of an index are URLs without a time: only another try tells whether they have changed [rows]."""
     there: NDArray[np.bool_] = (numbers(table.column(MTIME)) == 0) & truths(pc.match_substring(table.column(NAME), "://"))
+    return there
+
+
+def tried_again(table: pa.Table, why: dict[bytes, str], most: int) -> NDArray[np.bool_]:
+    """Return which files of an index a run tries again, if they were left out as broken and have not changed [rows].
+
+    They are URLs without a time, and files that were too large for an earlier run and are not for this one.
+    Args: why: name -> why a file is broken; most: most bytes of a file.
+    """
+    large = names_of({name: told for name, told in why.items() if _TOO_LARGE in told})
+    was_large = truths(pc.is_in(table.column(NAME), value_set=large))
+    there: NDArray[np.bool_] = untold(table) | (was_large & (numbers(table.column(SIZE)) <= most))
     return there
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from akrunner.arrays import array_of
 from akrunner.errors import ConfigError, SourceError
-from akrunner.folders import images
-from akrunner.folders.gathered import MOST_BYTES, MTIME, NAME, SIZE, Spilled, truths
+from akrunner.folders import images, texts
+from akrunner.folders.gathered import MTIME, NAME, SIZE, Spilled, truths
 from akrunner.folders.listing import ending_of
 from akrunner.folders.pool import is_url
 from akrunner.io.table import TableSource
@@ -47,6 +47,8 @@ _LOOKED, _MOST = 1000, 0.9
 _TRIED = 20
 #: how many rows of a list are looked at together
 _AT_ONCE = 16384
+#: size and time of what is no plain file; not its own time, as that of a directory changes with the files in it
+_NO_FILE = (-1, 1)
 I64 = NDArray[np.int64]
 
 
@@ -131,17 +133,22 @@ def named_files(schema: pa.Schema, first: pa.RecordBatch | None, below: str) -> 
     return ""
 
 
-def label_of(schema: pa.Schema, given: str | None) -> str | None:
+def label_of(schema: pa.Schema, given: str | None, before: str | None = None) -> str | None:
     """Return the column of classes; None: there is none.
 
-    Args: given: the column that the user names; "none": no column; None: one that has a usual name.
+    Args:
+        schema: schema of the table.
+        given: the column that the user names; "none": no column; None: `before`, or else one that has a usual name.
+        before: the column of classes of what is packed already; None: there is none.
     Raises: ConfigError: there is no such column, or its type is not one of classes.
     """
     if given == "none":
         return None
+    if given is None and before in schema.names and _classes(schema.field(before).type):
+        return before
     if given is None:
         names = [name for name in schema.names if name.lower() in LABELS and _classes(schema.field(name).type)]
-        return min(names, key=lambda name: LABELS.index(name.lower())) if names else None
+        return min(names, key=_rank) if names else None
     if given not in schema.names:
         raise ConfigError(
             f"label (--label): there is no column {given!r} (there are {', '.join(schema.names)}){nearest(given, schema.names)}"
@@ -154,24 +161,34 @@ def label_of(schema: pa.Schema, given: str | None) -> str | None:
     return given
 
 
+def _rank(name: str) -> int:
+    return LABELS.index(name.lower())
+
+
 def _classes(data_type: pa.DataType) -> bool:
     return is_text(data_type) or pa.types.is_integer(data_type) or pa.types.is_boolean(data_type)
 
 
-def no_classes(schema: pa.Schema, given: str | None) -> list[str]:
-    """Return a warning about a column that has the usual name of a column of classes, but whose type cannot be classes.
+def no_classes(schema: pa.Schema, given: str | None, chosen: str | None) -> list[str]:
+    """Return a warning about a column that would have the classes by its name, but whose type cannot be classes.
 
-    Args: given: the column of classes that the user names; None: none, and only then there is a warning.
+    Args:
+        schema: schema of the table.
+        given: the column of classes that the user names; None: none, and only then there is a warning.
+        chosen: the column of classes; None: there is none.
     """
-    odd = [field for field in schema if field.name.lower() in LABELS and given is None and not pa.types.is_null(field.type)]
+    last = _rank(chosen) if given is None and chosen is not None else len(LABELS)
+    odd = [field for field in schema if field.name.lower() in LABELS and _rank(field.name) < last]
+    odd = [field for field in odd if given is None and not (_classes(field.type) or pa.types.is_null(field.type))]
     return [
         f"column {field.name!r} is {field.type}, and packed as it is: classes are texts, whole numbers or booleans"
+        + ("" if chosen is None else f", and {chosen!r} has them")
         + (
             ""
             if is_list(field.type) or pa.types.is_nested(field.type)
             else f"; select={replaced(field.name)!r} (--select) makes texts of it"
         )
-        for field in odd[:1]
+        for field in sorted(odd, key=lambda field: _rank(field.name))[:1]
     ]
 
 
@@ -182,6 +199,21 @@ def can_be_paths(data_type: pa.DataType) -> bool:
         or pa.types.is_large_binary(data_type)
         or pa.types.is_null(data_type)
     )
+
+
+def made_of_classes(schema: pa.Schema, label: str | None) -> list[str]:
+    """Return the columns of a table that have the names of those that `pack` makes of its column of classes, `label`."""
+    return [name for name in ("label", "label_name") if label not in (None, name) and name in schema.names]
+
+
+def clash_in_words(clash: Sequence[str], of: str) -> str:
+    """Return half a sentence that says that columns have the names of columns that `pack` makes.
+
+    Args: clash: those columns; of: words that say what `pack` makes its columns from.
+    """
+    if len(clash) == 1:
+        return f"column {clash[0]!r} has the name of one that pack makes{of}"
+    return f"columns {', '.join(map(repr, clash))} have names of ones that pack makes{of}"
 
 
 def made_twice(schema: pa.Schema, paths: str, label: str | None, kind: str) -> list[str]:
@@ -208,7 +240,7 @@ def index_of(
         form: format of the shards.
         empty: whether the list may have no rows.
     Raises:
-        SourceError: the list cannot be read, or has no rows.
+        SourceError: the list cannot be read, or has no rows, or a path is no text.
         SchemaError: a column cannot be packed.
         DataError: a value of a column cannot be packed.
     """
@@ -222,6 +254,7 @@ def index_of(
         with ThreadPoolExecutor(threads, thread_name_prefix="akrunner-pack") as pool:
             for batch in table.batches():
                 check_values(batch.select([field.name for field in others]), form, rows, table.name)
+                _check_texts(batch.column(paths), paths, rows, table.name)
                 # a batch of a large list has some hundred thousand rows, and each takes several Python objects here
                 for at in range(0, batch.num_rows, _AT_ONCE):
                     some = batch.slice(at, _AT_ONCE)
@@ -236,6 +269,19 @@ def index_of(
     if not rows and not empty:
         raise SourceError(f"source: there are no rows in {table.name}")
     return Index(spilled.table(table.schema), directory, listed=True)
+
+
+def _check_texts(column: pa.Array, name: str, first: int, of: str) -> None:
+    """Raise a SourceError if a path is no text. Args: first: number of the first row; of: name of the list."""
+    try:
+        pc.cast(column, pa.large_string())
+    except pa.ArrowInvalid:
+        whys = ((row, texts.unmarked(one)[1]) for row, one in enumerate(column.to_pylist()) if one is not None)
+        row, why = next((row, why) for row, why in whys if why)
+        raise SourceError(
+            f"source: {of}: row {first + row}, column {name!r}: {why}, and paths are texts; rename the file, leave the row out "
+            "with select= (--select), or pack the directory that holds the files"
+        ) from None
 
 
 def _batch(
@@ -293,13 +339,14 @@ def _pieces(names: list[bytes], size: int = 1024) -> Iterator[list[bytes]]:
 
 
 def _stat(name: bytes, fd: int | None) -> tuple[int, int]:
-    """Return (size, mtime) of a file; (-1, 0) if it is not one: the error is reported when it is read."""
+    """Return (size, mtime) of a file; `_NO_FILE` for what is no plain file; (-1, 0) if it is not there or the name is a URL.
+
+    The error is reported when the file is read.
+    """
     if is_url(name) or not name:
         return -1, 0
     try:
         about = os.stat(name, dir_fd=fd)
     except (OSError, ValueError):
         return -1, 0
-    if not stat.S_ISREG(about.st_mode) or about.st_size > MOST_BYTES:
-        return -1, 0
-    return about.st_size, about.st_mtime_ns
+    return (about.st_size, about.st_mtime_ns) if stat.S_ISREG(about.st_mode) else _NO_FILE

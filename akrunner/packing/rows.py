@@ -50,13 +50,16 @@ class RowPacker:
 
     def run(self) -> None:
         """Write the shards that are not finished yet. Raises: WriteError."""
-        with underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path):
-            try:
+        try:
+            with self._writing():
                 self._run()
-            except BaseException:
-                # a signal may have come before any object held the file that was begun, so remove such files here
-                self._state.clear(self._part)
-                raise
+        except BaseException:
+            # a signal may have come before any object held the file that was begun, so remove such files here
+            self._state.clear(self._part)
+            raise
+
+    def _writing(self) -> contextlib.AbstractContextManager[None]:
+        return underway(WriteError, f"output: cannot write {self._state.path}", at=self._state.path)
 
     def _run(self) -> None:
         state, plan = self._state, self._state.plan(self._part)
@@ -75,7 +78,8 @@ class RowPacker:
             starts.append(queues[-1][0]["first"] if queues[-1] else int(rows[len(starts)].sum()))
         self._meter.goes_on(sum(starts))
         ends = np.cumsum(rows, axis=1)
-        with contextlib.ExitStack() as stack:
+        # the outputs are dropped behind it: the error about a full disk says how much is free as long as their files are there
+        with contextlib.ExitStack() as stack, self._writing():
             outputs = [stack.enter_context(_Output(self, queue, start)) for queue, start in zip(queues, starts)]
             folder = os.path.join(state.folder(self._part), BUCKETS)
             for number in range(1 << BITS):
@@ -165,12 +169,8 @@ class _Output:
             self._packer.count(some.num_rows)
             table = table.slice(some.num_rows)
             if self._at == shard["end"]:
-                file, self._file = self._file, None
-                try:
-                    self._packer.done(shard, file)
-                except BaseException:
-                    file.drop()
-                    raise
+                self._packer.done(shard, self._file)
+                self._file = None
                 self._shards.pop(0)
 
 

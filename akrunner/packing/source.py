@@ -87,7 +87,7 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
                 f"kind={kind!r} (--kind {kind}) takes a directory, and packs a row a file; for a row a line of "
                 f"{_some_of(names)} leave kind= (--kind) out, or give rows"
             )
-        return _of_texts(names, named, label)
+        return _of_texts(names, named, label, earlier)
     if named is not None:
         raise ConfigError(
             "columns= (--columns) is for text files that stand side by side; of a table select= (--select) takes some"
@@ -227,7 +227,7 @@ def _of_folder(
     return given
 
 
-def _of_texts(names: list[str], columns: list[str] | None, label: str | None) -> Given:
+def _of_texts(names: list[str], columns: list[str] | None, label: str | None, earlier: Earlier | None) -> Given:
     every, patterns = _text_files(names)
     beside = len(every) > 1 and not patterns
     if columns is not None and len(columns) != (len(every) if beside else 1):
@@ -238,7 +238,13 @@ def _of_texts(names: list[str], columns: list[str] | None, label: str | None) ->
     tables = [(named_in(home if patterns else os.path.dirname(one), one), texts.lines_of(one, named[0])) for one in every]
     if beside:
         tables = [(b"\0".join(name for name, _ in tables), texts.side_by_side(every, named))]
-    chosen = lists.label_of(tables[0][1].schema, label)
+    schema = tables[0][1].schema
+    chosen = lists.label_of(schema, label, earlier.label if earlier is not None else None)
+    if clash := lists.made_of_classes(schema, chosen):
+        raise SourceError(
+            f"source: {lists.clash_in_words(clash, f' of {chosen!r}')}; columns= (--columns) gives the files' columns other names, "
+            "and label='none' (--label none) packs no classes, and all columns as they are"
+        )
     said = [f"the files stand side by side, as the columns {', '.join(named)}"] if beside else []
     said += texts.other_ends(every)
     asked = {"label": chosen, "columns": named, "whole": not patterns}

@@ -73,10 +73,9 @@ def of_table(
         raise ConfigError(f"paths_in= (--paths-in) is for a table with a column of paths; {_no_paths(table.schema, kind)}")
     like = earlier.table if earlier is not None and options["select"] is None and not typed else None
     # if a new file lacks the column of classes, the error that names the file is raised when it is read
-    chosen = lists.label_of(table.schema if like is None else like, label)
-    said += lists.no_classes(table.schema, label) if earlier is None and chosen is None else []
-    clash = [name for name in ("label", "label_name") if chosen not in (None, name) and name in table.schema.names]
-    _check_made(clash, table.schema.names, names, f" of {chosen!r}")
+    chosen = lists.label_of(table.schema if like is None else like, label, earlier.label if earlier is not None else None)
+    said += lists.no_classes(table.schema, label, chosen) if earlier is None else []
+    _check_made(lists.made_of_classes(table.schema, chosen), table.schema.names, names, f" of {chosen!r}")
     asked = {"label": chosen, "paths": paths, "select": options["select"]}
     if table.read_from is None or not where.local:
         return Given(
@@ -190,15 +189,13 @@ def _check_made(clash: list[str], columns: list[str], names: list[str] | None, o
             f"source: {redacted(names[0])} is what pack has written: to have it otherwise (format=, split=, resize=) pack "
             "again what it was made of, or have its rows as they are with kind='rows', label='none' (--kind rows --label none)"
         )
-    are = (
-        f"column {clash[0]!r} has the name of one that pack makes{of}"
-        if len(clash) == 1
-        else f"columns {', '.join(map(repr, clash))} have names of ones that pack makes{of}"
-    )
     them = "it" if len(clash) == 1 else "them"
+    # without classes these two are not made
+    plain = "; label='none' (--label none) packs no classes, and all columns as they are"
     raise SourceError(
-        f"source: {are}; select={left_out(clash)!r} (--select) leaves {them} out, and select={renamed(clash, columns)!r} "
-        f"packs {them} under {'another name' if len(clash) == 1 else 'other names'}"
+        f"source: {lists.clash_in_words(clash, of)}; select={left_out(clash)!r} (--select) leaves {them} out, and "
+        f"select={renamed(clash, columns)!r} packs {them} under {'another name' if len(clash) == 1 else 'other names'}"
+        + (plain if set(clash) <= {"label", "label_name"} else "")
     )
 
 
@@ -216,13 +213,13 @@ def _of_list(
     said: list[str],
 ) -> Given:
     """Return a list of files as a `Given`. Args: table: the list, which has the column `paths`."""
-    chosen = lists.label_of(table.schema, label)
-    said += lists.no_classes(table.schema, label) if earlier is None and chosen is None else []
+    chosen = lists.label_of(table.schema, label, earlier.label if earlier is not None else None)
+    said += lists.no_classes(table.schema, label, chosen) if earlier is None else []
     if chosen == paths:
         raise ConfigError(f"label (--label): {paths!r} is the column of paths")
     if earlier is not None and label is None and chosen is None:
         # a column without values does not show that it has classes, so take the column that is packed
-        chosen = earlier.settings.get("label")
+        chosen = earlier.label
         if chosen is not None and chosen not in table.schema.names:
             raise SourceError(f"source: {table.name} has no column {chosen!r}, which has the classes of {earlier.words}")
     _check_made(lists.made_twice(table.schema, paths, chosen, kind), table.schema.names, names, "")

@@ -300,7 +300,8 @@ class State:
         found = [one for shard in shards if (one := self.result(part, shard)) is not None]
         if len(found) < len(shards):
             raise WriteError(
-                f"output: files that were packed are gone from {quoted(self.path)}: something else has removed them"
+                f"output: files that were packed are gone from {quoted(self.path)}: something else has removed them, and nothing was "
+                "published; once nothing removes them any more, run the same command again: it goes on, or says what is gone and what to do"
             )
         return found
 
@@ -311,6 +312,11 @@ class State:
             return found is not None
         path = self.shard_path(part, shard)
         return sealed.is_of(path if os.path.exists(path) else os.path.join(self.path, shard["file"]), found.get("sum"))
+
+    def has_left_out(self, part: int, shard: dict[str, Any]) -> bool:
+        """Whether an earlier run has finished a shard without some of its files, as they were broken or could not be fetched."""
+        found = self.result(part, shard) or {}
+        return bool(found.get("bad") or found.get("unfetched"))
 
     def notes_again(self, part: int, shards: Iterable[dict[str, Any]]) -> None:
         """Note which of the shards that are written now an earlier run had finished, for a warning (`redone`)."""

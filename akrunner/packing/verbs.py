@@ -70,8 +70,8 @@ def pack(
         overwrite: pack everything anew; the old output stays valid until that is done.
         seed: seed of the order and the splits.
         kind: images, texts (a row a file), files (any bytes), rows (of tables, or lines of texts). None: by names and contents.
-        label: column of classes; "none": there are no classes. None: folders, or a column called label, class, labels, class_name
-            or category.
+        label: column of classes; "none": there are no classes. None: folders, or the first of the columns label, class, labels,
+            class_name and category that can have classes.
         paths: the column of paths or URLs. None: by names and values.
         paths_in: directory, or beginning of URLs, that relative paths are below. None: where the table is.
         format: format of the files that are written.
@@ -91,7 +91,7 @@ def pack(
     Raises:
         ConfigError: an argument is wrong; nothing was written.
         ReadError: a file is broken.
-        WriteError: a disk is full.
+        WriteError: a disk is full, or something else removes files while they are packed.
         JobError: there is too little memory, or too few threads or open files; the next run goes on.
     """
     return run_pack(

@@ -282,3 +282,20 @@ def test_the_scripts_own_line_is_named_and_none_of_those_it_called() -> None:
 def test_what_to_change(error: str, what: str, log: str, told: str) -> None:
     found = advice({"error": error, "message": "", "failure": {"what": what}}, log)
     assert told in found and bool(told) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("waited", "starts", "words"),
+    [
+        (11.0, {}, "its rows take that long"),
+        (0.5, {}, "the submission and the wait for free slots (on Flink), or what the script imports, takes"),
+        (0.5, {"chief:0": "warm"}, "what the script imports, or does before main(), takes that long"),
+        (11.0, {"chief:0": "warm"}, "its rows take that long"),
+        (0.5, {"chief:0": "cold"}, "akrunner warm start"),
+    ],
+)
+def test_a_long_start_is_put_down_to_what_took_long(tmp_path: Path, waited: float, starts: dict[str, str], words: str) -> None:
+    lines = said(
+        kept(tmp_path / "w", succeeded(start_seconds=12.0, main_seconds=7.0, input_wait_seconds=waited, starts=starts))
+    )
+    assert words in lines["start"].do and ("rows" in lines) == ("rows" in words)

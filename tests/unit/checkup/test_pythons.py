@@ -124,3 +124,11 @@ def test_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     fine = Asked(0, 'noise\nAKRUNNER {"error": "", "seconds": 3.14, "gpus": ["GPU:0"]}\n', "")
     assert environment(monkeypatch, "x", good, fine).found == "2.20.0 on Python 3.11.7 (/env/python); imported in 3.1 s"
+
+
+@pytest.mark.parametrize(("minor", "state"), [(10, LOOK), (11, OK), (13, OK), (14, LOOK)])
+def test_the_versions_of_python_that_are_tried(monkeypatch: pytest.MonkeyPatch, minor: int, state: str) -> None:
+    monkeypatch.setattr(pythons.sys, "version_info", (3, minor, 0))
+    monkeypatch.setattr(pythons.metadata, "version", lambda name: "1")
+    (line,) = pythons.own()
+    assert line.state == state

@@ -68,6 +68,14 @@ def test_the_system_is_asked_to_read_what_is_not_in_memory(folder: Path, monkeyp
     assert asked == [os.stat(folder / str(i)).st_ino for i in range(_BATCHES * _FILES)]
 
 
+def test_the_system_is_not_asked_to_read_what_is_too_large(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[bytes]] = []
+    monkeypatch.setattr(helper_process, "advised", lambda names, *_: bool(asked.append(names)) or True)
+    with Pool(str(folder), 1, most=10) as some:
+        (batch,) = some.read([(None, [b"0", b"1", b"2"], [10, 11, 5 << 30])])
+    assert asked == [[b"0"]] and batch.problems[2].startswith("it has 5,368,709,120 bytes; the most is 10")
+
+
 def test_files_that_are_slow_to_open_are_read_by_several_threads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(helper_process, "in_memory", lambda names, base: False)
     monkeypatch.setattr(pool, "_SLOW", -1.0)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from akrunner import foreign
 from akrunner.errors import ConfigError, ReadError, WriteError
-from akrunner.packing import filejob, files
+from akrunner.packing import filejob, files, shards
 from akrunner.packing.filejob import Bad
 from akrunner.packing.leftout import LeftOut
 from akrunner.packing.progress import Meter
 from akrunner.packing.result import Packed
 from akrunner.packing.settings import PackArguments, settings_of
+from akrunner.packing.shards import PARTIAL
 from akrunner.packing.source import given_of
 from akrunner.packing.state import State
+from tests import pngs
 
 
 class Run:
@@ -57,7 +62,8 @@ def test_shards_that_are_removed_meanwhile_are_missed(run: Run, monkeypatch: pyt
 
     with monkeypatch.context() as patch:
         patch.setattr(files.FilePacker, "run", and_removed)
-        with pytest.raises(WriteError, match="files that were packed are gone from .*out: something else has removed them"):
+        words = "files that were packed are gone from .*out: something else has removed them, .*run the same command again"
+        with pytest.raises(WriteError, match=words):
             run()
     assert run().rows == 2
 
@@ -216,3 +222,108 @@ def test_of_broken_files_a_thousand_are_named_and_all_are_counted() -> None:
 def test_the_result_of_an_output_that_is_not_there_yet(run: Run) -> None:
     found = filejob.result(State(str(run.out)), "texts", 0, Bad(), ["w"])
     assert (found.splits, found.total_rows, found.shards, found.bytes, found.warnings) == ({}, 0, 0, 0, ["w"])
+
+
+def test_a_finished_shard_without_its_broken_files_does_not_count_if_these_are_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.put(**{f"t{i}": "x" * 1000 for i in range(8)}, bad="")
+    real, over = State.finished, []
+
+    def finished(self: State, part: int, shard: dict[str, Any], result: dict[str, Any]) -> None:
+        real(self, part, shard, result)
+        over.append(shard)
+        if result["bad"]:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(State, "finished", finished)
+        with pytest.raises(KeyboardInterrupt):
+            run(bad_rows="skip", shard_size=1000)
+    assert over and not (run.out / "dataset.json").exists()
+    for _ in range(2):
+        with pytest.raises(ReadError, match="source: 1 broken text; mend it, .*\n  bad.txt: it is empty"):
+            run(shard_size=1000)
+    assert not (run.out / "dataset.json").exists()
+    # what was finished still counts where such files are left out, and nothing was damaged
+    found = run(bad_rows="skip", shard_size=1000)
+    assert (found.rows, found.skipped_rows, found.warnings) == (8, 1, [])
+
+
+def test_a_file_that_was_too_large_is_new_where_a_larger_one_may_be_packed(run: Run) -> None:
+    run.put(a="1", b="2" * 100)
+    found = run(bad_rows="skip", max_file_size=50)
+    assert (found.rows, found.skipped_rows) == (1, 1)
+    assert run(bad_rows="skip", max_file_size=99).skipped_before == 1
+    with pytest.raises(ReadError, match="1 broken text that an earlier run left out is still there"):
+        run(max_file_size=99)
+    assert run(dry=True).rows == 1
+    found = run()
+    assert (found.rows, found.total_rows, found.skipped_rows) == (1, 2, 0)
+    assert run().rows == 0
+
+
+def test_a_file_that_was_too_large_is_tried_also_beside_a_part_that_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.put(a="1", b="2" * 100)
+    run(bad_rows="skip", max_file_size=50)
+    run.put(c="3")
+    with monkeypatch.context() as patch:
+        patch.setattr(State, "publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run(bad_rows="skip", max_file_size=50)
+    found = run()
+    assert (found.rows, found.total_rows, found.skipped_rows) == (2, 3, 0)
+
+
+def test_images_that_a_stricter_check_left_out_are_told_to_stay_so(run: Run) -> None:
+    (run.source / "a.jpg").write_bytes(b"no image")
+    (run.source / "b.png").write_bytes(pngs.header() + pngs.chunk(b"IDAT", zlib.compress(pngs.rows())) + pngs.chunk(b"IEND"))
+    assert run(kind="images", bad_rows="skip").skipped_rows == 1
+    for dry in (True, False):
+        told = run(dry, kind="images", bad_rows="skip", check="none").warnings
+        assert any(one.startswith("check='none' (--check none) is for what is new: images that an earlier run") for one in told)
+    assert not any("check=" in one for one in run(kind="images", bad_rows="skip").warnings)
+
+
+@pytest.mark.parametrize("sampled", [0, 8])
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_dry_run_says_what_a_file_is_that_cannot_be_packed(
+    run: Run, monkeypatch: pytest.MonkeyPatch, listed: bool, sampled: int
+) -> None:
+    run.put(a="1")
+    with open(run.source / "large.txt", "wb") as stream:
+        stream.truncate(3 << 30)
+    os.mkfifo(run.source / "pipe.txt")
+    (run.source / "link.txt").symlink_to("nowhere.txt")
+    source: Any = None
+    if listed:
+        source = pa.table({"path": [str(run.source / f"{name}.txt") for name in ("a", "large", "pipe", "link")]})
+    # of a few files of unknown size it looks what they are
+    monkeypatch.setattr(files, "_SAMPLE", sampled)
+    found = run(dry=True, bad_rows="skip", source=source)
+    told = "\n".join(found.warnings)
+    assert "large.txt: it has 3,221,225,472 bytes; the most is 256,000,000" in told
+    assert f"pipe.txt: it is {'a pipe, not a' if sampled else 'no plain'} file" in told
+    assert f"link.txt: there is no such file{'' if sampled else ', or it cannot be looked at'}" in told
+    assert (found.rows, found.shards) == (1, 1) and "nearly no file" not in told
+    packed = run(bad_rows="skip", source=source)
+    assert (packed.rows, packed.skipped_rows, packed.shards) == (1, 3, 1)
+
+
+def test_the_error_about_a_full_disk_has_the_room_beside_the_shard(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.put(a="1")
+    there: list[list[str]] = []
+
+    def no_room(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def looked(path: str | None, number: int | None = None) -> str:
+        there.append([one.name for one in (run.out / ".pack" / "0001").iterdir() if one.name.endswith(PARTIAL)])
+        return "the disk is full"
+
+    monkeypatch.setattr(shards, "_write_all", no_room)
+    monkeypatch.setattr(foreign, "disk_full", looked)
+    with pytest.raises(WriteError, match="the disk is full"):
+        run()
+    assert [len(names) for names in there] == [1]
+    assert not [one for one in (run.out / ".pack").rglob(f"*{PARTIAL}")]

@@ -213,3 +213,19 @@ def test_a_split_that_was_given_once_and_not_again_is_named_in_the_users_words(t
         SinkError, match=rf"was packed without split= \(--split\), and now split='{split}' is given; give the same"
     ):
         run(rows, tmp_path / "b", split=split)
+
+
+def test_all_settings_that_are_not_those_of_before_are_told_at_once(tmp_path: Path) -> None:
+    rows = {"n": [*range(20)]}
+    run(rows, tmp_path / "a")
+    with pytest.raises(
+        SinkError, match=r"packed with format='tfrecord', not 'arrow'; without split= .* is given; with seed=0, not 1; give"
+    ):
+        run(rows, tmp_path / "a", split="0.8,0.2", format="arrow", seed=1)
+    for folder in ("one/x", "two/x"):
+        (tmp_path / "in" / folder).mkdir(parents=True)
+        (tmp_path / "in" / folder / "1.txt").write_text("1")
+    run(tmp_path / "in", tmp_path / "b", split="folders")
+    with pytest.raises(SinkError, match="with split='folders', and now no split is given") as caught:
+        run(tmp_path / "in", tmp_path / "b")
+    assert "split_by" not in str(caught.value)

@@ -149,7 +149,7 @@ def test_a_reason_to_try_again_stays_one() -> None:
 
 def test_rows_of_broken_files_say_whether_only_another_try_tells() -> None:
     index = Index(table(b"a", b"http://h/b", b"c", times=[1, 0, 0], texts=[None] * 3), "/", listed=True)
-    found = leftout.rows_of(index, [True, True, False], {b"a": "cut", b"http://h/b": "odd"})
+    found = leftout.rows_of(index, [True, True, False], {b"a": "cut", b"http://h/b": "odd"}, 100)
     assert found == [
         LeftOut(b"a", "cut", False, "cut (row 0 of the list)"),
         LeftOut(b"http://h/b", "odd", True, "odd (row 1 of the list)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +103,30 @@ def test_a_column_of_classes_that_cannot_be_one_is_an_error() -> None:
 
 def test_a_usual_name_whose_type_is_not_one_of_classes_is_told() -> None:
     schema = pa.schema([("label", pa.float64()), ("labels", pa.list_(pa.int64()))])
-    (told,) = lists.no_classes(schema, None)
+    (told,) = lists.no_classes(schema, None, None)
     assert told.startswith("column 'label' is double, and packed as it is") and "--select" in told
-    (told,) = lists.no_classes(pa.schema([schema.field("labels")]), None)
+    (told,) = lists.no_classes(pa.schema([schema.field("labels")]), None, None)
     assert told.startswith("column 'labels' is list<") and "--select" not in told
-    assert lists.no_classes(schema, "label") == lists.no_classes(pa.schema([("label", pa.null())]), None) == []
+    assert lists.no_classes(schema, "label", "label") == lists.no_classes(pa.schema([("label", pa.null())]), None, None) == []
+
+
+def test_a_usual_name_before_that_of_the_column_of_classes_is_told_too() -> None:
+    schema = pa.schema([("category", pa.string()), ("Class", pa.date32()), ("labels", pa.float64())])
+    (told,) = lists.no_classes(schema, None, "category")
+    assert told.startswith(
+        "column 'Class' is date32[day], and packed as it is: classes are texts, whole numbers or booleans, and "
+    )
+    assert "and 'category' has them; select=" in told
+    # what would come behind the column of classes is a column like the others
+    assert lists.no_classes(schema, None, "Class") == []
+
+
+def test_what_is_packed_decides_which_column_has_the_classes() -> None:
+    schema = pa.schema([("class", pa.string()), ("labels", pa.string()), ("category", pa.float64())])
+    assert lists.label_of(schema, None, "labels") == "labels" and lists.label_of(schema, "class", "labels") == "class"
+    assert lists.label_of(schema, "none", "labels") is None
+    # of a column that is not there, or cannot be one of classes, later errors tell more
+    assert lists.label_of(schema, None, "gone") == lists.label_of(schema, None, "category") == "class"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +164,7 @@ def test_an_index_has_what_the_list_says_and_what_the_disk_says(tmp_path: Path) 
     assert found.listed and found.base == str(tmp_path) and [field.name for field in found.extra] == ["x"]
     assert [row[NAME] for row in rows] == [b"a.jpg", b"a.jpg", b"a.jpg", b"sub", b"", b"a.jpg"]
     assert [row[SIZE] for row in rows] == [5, 5, 5, -1, -1, 5]
-    assert rows[0][MTIME] == (tmp_path / "a.jpg").stat().st_mtime_ns and rows[3][MTIME] == 0
+    assert rows[0][MTIME] == (tmp_path / "a.jpg").stat().st_mtime_ns and rows[3][MTIME] == 1
     assert [row[CLASS] for row in rows] == ["cat", None, "dog", "", "dog", "cat"]
     assert [row[ROW] for row in rows] == [0, 1, 2, 3, 4, 5] and [row["x"] for row in rows] == [1, 2, 3, 4, 5, 6]
     # the path as it stands there, where it is another than the name
@@ -192,3 +212,21 @@ def test_one_value_is_enough_in_a_column_whose_name_says_that_it_holds_paths(tmp
     for columns in ({"where": ["a.jpg", "b", "c"]}, {"path": ["b", "c"]}, {"where": ["a.txt", "b", "c"]}):
         other = batch(**columns)
         assert lists.half_paths(other.schema, other) == lists.named_files(other.schema, other, str(tmp_path)) == ""
+
+
+def test_a_path_that_is_no_text_is_an_error_that_names_its_row() -> None:
+    table = pa.table({"p": pa.array([b"a", None, b"b\xff"], pa.binary()), "n": [1, 2, 3]})
+    source = TableSource(table.schema, lambda: iter(table.to_batches(max_chunksize=2)), "l.parquet", True)
+    with pytest.raises(
+        SourceError, match=r"source: l\.parquet: row 2, column 'p': it is no UTF-8 text \(byte 1\), and paths are"
+    ):
+        lists.index_of(source, "p", None, "/", 1, "tfrecord", False)
+
+
+def test_what_is_no_plain_file_has_no_size_but_a_time_and_what_is_large_has_its_size(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with open(tmp_path / "large", "wb") as stream:
+        stream.truncate(5 << 30)
+    found = {name: lists._stat(os.fsencode(tmp_path / name), None) for name in ("pipe", "large", "gone")}
+    assert found["pipe"] == (-1, 1) and found["gone"] == (-1, 0)
+    assert found["large"] == (5 << 30, os.stat(tmp_path / "large").st_mtime_ns)

@@ -12,13 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from akrunner import foreign
 from akrunner.errors import WriteError
 from akrunner.io.table import TableSource
 from akrunner.packing.dealing import Before, deal
 from akrunner.packing.progress import Meter
 from akrunner.packing.rows import RowPacker
 from akrunner.packing.settings import PackArguments, Settings, settings_of
-from akrunner.packing.shards import PARTIAL
+from akrunner.packing.shards import PARTIAL, ShardFile
 from akrunner.packing.state import State
 
 TABLE = pa.table({"n": range(200), "kind": ["ba"[i % 2] for i in range(200)], "s": ["x" * (i % 50) for i in range(200)]})
@@ -116,3 +117,18 @@ def test_an_error_leaves_finished_shards_and_no_half_one(tmp_path: Path, monkeyp
     assert sum(state.is_done(1, shard) for shard in state.plan(1)["shards"]) == 2
     RowPacker(state, 1, settings, Meter()).run()
     assert sorted(row["n"] for some in rows(state).values() for row in some) == list(range(200))
+
+
+def test_the_error_about_a_full_disk_has_the_room_beside_the_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state, settings = begun(tmp_path / "out")
+    there: list[int] = []
+
+    def looked(path: str | None, number: int | None = None) -> str:
+        there.append(len(list(Path(state.folder(1)).glob(f"*{PARTIAL}"))))
+        return "the disk is full"
+
+    monkeypatch.setattr(foreign, "disk_full", looked)
+    monkeypatch.setattr(ShardFile, "commit", fails_after(0, ShardFile.commit, OSError(28, "No space left on device")))
+    with pytest.raises(WriteError, match="the disk is full"):
+        RowPacker(state, 1, settings, Meter()).run()
+    assert there and min(there) >= 1 and not list(Path(state.folder(1)).glob(f"*{PARTIAL}"))

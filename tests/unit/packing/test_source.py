@@ -124,3 +124,15 @@ def test_a_directory_on_a_web_server_is_asked_for_as_a_list(url: str, kind: str 
     with pytest.raises(SourceError, match="a web server, which cannot be listed; give a list of the URLs of its files") as e:
         given_of(PackArguments(url, "out", kind=kind), settings_of(PackArguments(url, "out")))
     assert "input_format=" not in str(e.value) or not url.endswith("/")
+
+
+def test_text_files_side_by_side_are_not_called_as_columns_that_pack_makes(tmp_path: Path) -> None:
+    files(tmp_path, text_txt="a\n", label_txt="x\n", other_txt="y\n")
+    every = [tmp_path / f"{name}.txt" for name in ("text", "label", "other")]
+    with pytest.raises(
+        SourceError, match=r"column 'label_name' has the name of one that pack makes of 'label'; columns= \(--col"
+    ):
+        given(every, columns="text,label,label_name")
+    with pytest.raises(SourceError, match=r"column 'label' has the name of one that pack makes of 'other'; .* label='none'"):
+        given(every, label="other")
+    assert given(every, columns="text,label,label_name", label="none").label is None

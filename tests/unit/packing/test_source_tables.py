@@ -105,3 +105,29 @@ def test_images_themselves_are_no_table() -> None:
     settings = settings_of(PackArguments(["a.jpg"], "out"))
     with pytest.raises(SourceError, match="give the directory that holds the images, or a table with a column of their paths"):
         of_table(["a.jpg"], ["a.jpg", "b.PNG"], {"input_format": None}, None, None, None, None, settings, None)
+
+
+def test_columns_that_pack_makes_beside_the_column_of_classes_are_refused_with_all_ways_out() -> None:
+    table = pa.table({"label": [1.5], "category": ["a"]})
+    with pytest.raises(SourceError, match=r"column 'label' has the name of one that pack makes of 'category'; .*label='none'"):
+        given(table)
+    found = given(table, label="none")
+    assert found.label is None and rows(found) == [{"label": 1.5, "category": "a"}]
+    # without classes the path stays twice
+    with pytest.raises(SourceError, match="column 'path' has the name") as caught:
+        given({"s": ["a"], "path": ["b"]}, paths="s", kind="files")
+    assert "label=" not in str(caught.value)
+
+
+def test_a_column_that_would_have_the_classes_by_its_name_is_told() -> None:
+    found = given(pa.table({"class": pa.array([0], pa.date32()), "category": ["a"]}))
+    assert found.label == "category" and found.said[0].startswith("column 'class' is date32[day], and packed as it is")
+
+
+@pytest.mark.parametrize("paths", [None, "p"])
+def test_new_rows_have_their_classes_in_the_column_that_is_packed(paths: str | None) -> None:
+    table = pa.table({"p": ["a"], "class": ["x"], "labels": ["y"]})
+    settings = {"label": "labels", "kind": "files" if paths else "rows", "paths": paths}
+    options = {"paths": paths, "kind": "files"} if paths else {}
+    assert given(table, Earlier("out", settings), **options).label == "labels"
+    assert given(table, **options).label == "class"

@@ -240,3 +240,13 @@ def test_verify_finds_a_bit_of_what_is_packed(tmp_path: Path, form: str) -> None
             pack(source, out, verify=True, dry_run=dry_run, **options)
     with pytest.raises(ConfigError, match="give one of them"):
         pack(source, out, verify=True, overwrite=True, **options)
+
+
+@pytest.mark.parametrize("what", ["bad", "unfetched", "kept"])
+def test_the_record_of_a_shard_tells_whether_files_were_left_out(tmp_path: Path, what: str) -> None:
+    state = State(str(tmp_path / "out"))
+    state.begin(1)
+    shard = {"file": "all/00000.tfrecord"}
+    assert not state.has_left_out(1, shard)
+    state.finished(1, shard, {"rows": 0, what: [["a", "why"]]})
+    assert state.has_left_out(1, shard) is (what != "kept") and state.is_done(1, shard)
