@@ -82,7 +82,13 @@ def find(source: PathLike | Sequence[PathLike]) -> Packed | None:
 
 
 def _find(name: str) -> Packed | None:
-    if not isinstance(name, str) or not name or "\0" in name or any(mark in name for mark in "*?[") or _is_file_name(name):
+    if not isinstance(name, str) or not name or "\0" in name or any(mark in name for mark in "*?["):
+        return None
+    # the file that says what is in a directory stands for the directory, if `pack` has written it
+    described = posixpath.basename(name) == DESCRIPTION
+    if described:
+        name = posixpath.dirname(name) or os.curdir
+    elif _is_file_name(name):
         return None
     check_url("source", name, SourceError)
     with ours(SourceError, f"source: cannot open {name}"):
@@ -93,7 +99,7 @@ def _find(name: str) -> Packed | None:
         # a link may lead to a split, or stand in place of a split whose files were moved
         for place in dict.fromkeys((path, os.path.realpath(path)) if is_local(fs) else (path,)):
             parent, split = posixpath.split(place)
-            for folder, wanted in ((place, None), (parent, split)):
+            for folder, wanted in ((place, None), *([] if described else [(parent, split)])):
                 about = _read(fs, folder, name)
                 if about is not None:
                     return _split(fs, folder, about, wanted, name)

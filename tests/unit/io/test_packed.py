@@ -111,6 +111,18 @@ def test_which_split_is_asked(folder: Path) -> None:
         packed.find(folder / "none")
 
 
+def test_the_description_stands_for_its_directory(folder: Path) -> None:
+    name = folder / packed.DESCRIPTION
+    with pytest.raises(SourceError, match=f"{folder} has the splits train, none; name one: {folder}/train"):
+        packed.find(name)
+    name.write_text(seals.sealed(about(splits={"train": about()["splits"]["train"]})))
+    found = packed.find(name)
+    assert found is not None and found.files.paths == [str(folder / "train" / "0.tfrecord")]
+    # a file of the user's own with that name is a table
+    (folder / "train" / packed.DESCRIPTION).write_text('{"a": 1}\n')
+    assert packed.find(folder / "train" / packed.DESCRIPTION) is None
+
+
 def harmed(folder: Path, harm: str) -> None:
     """Harm a description as people and disks do."""
     path = folder / packed.DESCRIPTION
