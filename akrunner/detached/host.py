@@ -22,7 +22,7 @@ from typing import Any
 
 _END_SECONDS = 20.0
 _PROGRESS_SECONDS = 10.0
-#: the most lines that the tasks print in a TaskManager's log, which other jobs use too
+#: the most lines in a TaskManager's log, which other jobs use too: of what the tasks print; of warnings, without their first lines
 _LOG_LINES = 20_000
 _MANY = (
     f"[... the tasks have printed {_LOG_LINES:,} lines, and no more of them are told here; with work_dir= (--work-dir) their logs "
@@ -40,6 +40,7 @@ class Lines:
         self._lock = threading.Lock()
         self._told = time.monotonic()
         self._warned = 0
+        self._warning_lines = 0
         self._logged = 0
 
     def say(self, **word: Any) -> None:
@@ -71,7 +72,10 @@ class Lines:
             warnings: all warnings so far.
         """
         for warning in warnings[self._warned :]:
-            self.tell(f"warning: {warning}")
+            lines = f"warning: {warning}".split("\n")
+            # a job in which nothing moves for days reports its stacks again and again
+            self._warning_lines += len(lines) - 1
+            self.tell("\n".join(lines if self._warning_lines <= _LOG_LINES else lines[:1]))
         self._warned = max(self._warned, len(warnings))
 
     def progress(self, progress: Any) -> None:

@@ -124,10 +124,12 @@ def test_only_what_tasks_print_is_limited(lines: Lines, out: Path, clock: Clock,
     lines.warn(["odd"])
     for line in ("2\r3", "4", "5"):
         lines.log("chief:0", line)
-    lines.warn(["odd", "very"])
+    lines.warn(["odd", "very", "a\nb\nc", "d\ne", "f"])
     lines.tell("done")
     found = [word["log"] for word in said(out)]
-    assert found == ["[chief:0] 1", "warning: odd", "[chief:0] 2\r3", host._MANY, "warning: very", "done"]
+    assert found[:5] == ["[chief:0] 1", "warning: odd", "[chief:0] 2\r3", host._MANY, "warning: very"]
+    # of warnings, the first lines always come
+    assert found[5:] == ["warning: a", "b", "c", "warning: d", "warning: f", "done"]
     assert "work_dir= (--work-dir)" in host._MANY
 
 
