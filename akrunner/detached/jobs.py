@@ -35,7 +35,7 @@ from akrunner.tables.opening import check_reachable
 _NAME = "akrunner "
 #: what the host process of a detached job runs
 _HOST = "akrunner.detached.host"
-#: options of this machine's paths, and one that may be a word; all others that are paths are of the cluster's machines
+#: options that are paths of this machine, or may be a word; the paths of all others are those of the cluster's machines
 _NOT_THERE = ("python_env", "requirements", "bad_rows")
 DetachedMode = Literal["batch", "train", "predict"]
 _MODES: tuple[DetachedMode, ...] = get_args(DetachedMode)
@@ -329,7 +329,7 @@ def _gone(error: ConfigError) -> str:
     if not isinstance(error, ClusterError) or error.missing:
         return "is gone: one that does not know the job answers in its place"
     why = str(error).partition(": ")[2]
-    return f"does not tell of it any more: {why}" if error.answered else f"is gone: {why}"
+    return f"no longer tells of the job: {why}" if error.answered else f"is gone: {why}"
 
 
 def _status(job: dict[str, Any]) -> Status:

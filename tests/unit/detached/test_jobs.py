@@ -133,9 +133,7 @@ def test_who_refuses_every_answer_is_not_called_dead(monkeypatch: pytest.MonkeyP
     first = [saying(known("RUNNING"))]
     refused = saying(b"", "401 Unauthorized")
     with answering(lambda connection: (first.pop() if first else refused)(connection)) as master:
-        with pytest.raises(
-            JobManagerLostError, match=f"the JobManager at {master} does not tell of it any more: .* answers 401"
-        ):
+        with pytest.raises(JobManagerLostError, match=f"the JobManager at {master} no longer tells of the job: .* answers 401"):
             detached.wait(master, "abc", 0.02)
 
 
