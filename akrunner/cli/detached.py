@@ -106,17 +106,18 @@ def status(
     from akrunner import detached
 
     where = master(flink_master)
-    if wait and not job:
+    if wait and job is None:
         raise akrunner.ConfigError("--wait is for one job: give its id")
-    if job:
+    # an empty id, as of a variable of a shell that was never set, is none
+    if job is not None:
         jobs = [detached.wait(where, job) if wait else detached.status(where, job)]
     else:
         jobs = detached.listed(where)
-    code = _code(jobs[0], wait) if job else 0
+    code = _code(jobs[0], wait) if job is not None else 0
     if as_json:
         found = [dataclasses.asdict(one) for one in jobs]
         head = {"ok": code == 0, "exit_code": code}
-        emit({**head, **found[0]} if job else {**head, "jobs": found})
+        emit({**head, **found[0]} if job is not None else {**head, "jobs": found})
     else:
         _show(jobs)
     if code:

@@ -12,16 +12,17 @@ travel with the job.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from akrunner.detached.jobs import Job, Status, cancel, listed, logs, status, submit, wait
+    from akrunner.detached.jobs import Job, Status, cancel, listed, status, submit, wait
+    from akrunner.detached.lines import logs
 
 __all__ = ["Job", "Status", "cancel", "listed", "logs", "status", "submit", "wait"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name of `akrunner.detached.jobs` when it is first used: the Python on a TaskManager may lack what that module
-    needs, which `host` then reports."""
+    """Import a name when it is first used: the Python on a TaskManager may lack what its module needs, which `host` then
+    reports."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from akrunner.detached import jobs
+    from akrunner.detached import jobs, lines
 
-    return getattr(jobs, name)
+    return getattr(lines if name == "logs" else jobs, name)

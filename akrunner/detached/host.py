@@ -22,6 +22,12 @@ from typing import Any
 
 _END_SECONDS = 20.0
 _PROGRESS_SECONDS = 10.0
+#: the most lines in a TaskManager's log, which other jobs use too: of what the tasks print; of warnings, without their first lines
+_LOG_LINES = 20_000
+_MANY = (
+    f"[... the tasks have printed {_LOG_LINES:,} lines, and no more of them are told here; with work_dir= (--work-dir) their logs "
+    "stay on the host's machine ...]"
+)
 
 
 class Lines:
@@ -34,6 +40,8 @@ class Lines:
         self._lock = threading.Lock()
         self._told = time.monotonic()
         self._warned = 0
+        self._warning_lines = 0
+        self._logged = 0
 
     def say(self, **word: Any) -> None:
         with self._lock:
@@ -43,8 +51,19 @@ class Lines:
             except OSError:
                 pass  # the subtask is gone; the end of stdin tells that, too
 
+    def tell(self, text: str) -> None:
+        """Write a text to the job's log. Each of its lines becomes a record, as a record's mark is on its first line only."""
+        for line in text.split("\n"):
+            self.say(log=line)
+
     def log(self, task: str, line: str) -> None:
-        self.say(log=f"[{task}] {line}")
+        with self._lock:
+            self._logged += 1
+            logged = self._logged
+        if logged <= _LOG_LINES:
+            self.say(log=f"[{task}] {line}")
+        elif logged == _LOG_LINES + 1:
+            self.say(log=_MANY)
 
     def warn(self, warnings: Sequence[str]) -> None:
         """Report the warnings that were not reported before.
@@ -53,7 +72,10 @@ class Lines:
             warnings: all warnings so far.
         """
         for warning in warnings[self._warned :]:
-            self.say(log=f"warning: {warning}")
+            lines = f"warning: {warning}".split("\n")
+            # a job in which nothing moves for days reports its stacks again and again
+            self._warning_lines += len(lines) - 1
+            self.tell("\n".join(lines if self._warning_lines <= _LOG_LINES else lines[:1]))
         self._warned = max(self._warned, len(warnings))
 
     def progress(self, progress: Any) -> None:
@@ -61,7 +83,7 @@ class Lines:
         if time.monotonic() - self._told > _PROGRESS_SECONDS:
             self._told = time.monotonic()
             states = " ".join(f"[{task}] {state}" for task, state in progress.states.items())
-            self.say(log=f"{progress.seconds:.0f} s: {progress.rows_in:,} rows in, {progress.rows_out:,} rows out; {states}")
+            self.tell(f"{progress.seconds:.0f} s: {progress.rows_in:,} rows in, {progress.rows_out:,} rows out; {states}")
 
 
 def main(folder: str) -> int:
@@ -79,7 +101,7 @@ def main(folder: str) -> int:
     with open("order.json") as f:
         order = json.load(f)
     try:
-        lines.say(log=_run(order, lines, secrets))
+        lines.tell(_run(order, lines, secrets))
     except AkrunnerError as e:
         lines.say(failed=_named(f"{type(e).__name__}: {e}", order))
         return 1

@@ -1,8 +1,7 @@
-"""Submits a detached job; asks a cluster for a job's state and for what it has printed; ends it."""
+"""Submits a detached job; asks a cluster for its state; ends it."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -10,8 +9,8 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Literal, get_args
 
 from akrunner import leftovers
@@ -23,7 +22,7 @@ from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostE
 from akrunner.foreign import ours
 from akrunner.launch.files import lay_out, read_script, writes_output
 from akrunner.model import check_target
-from akrunner.options import carried, meaningless, misfit, of_verb
+from akrunner.options import carried, meaningless, misfit, of_verb, paths_of
 from akrunner.prepare.arguments import Arguments
 from akrunner.prepare.job import check_output, prepare
 from akrunner.prepare.layouts import layout_of
@@ -36,14 +35,15 @@ from akrunner.tables.opening import check_reachable
 _NAME = "akrunner "
 #: what the host process of a detached job runs
 _HOST = "akrunner.detached.host"
-#: arguments that name files or directories on the cluster's machines
-_PATHS = ("output", "model_out", "checkpoint_dir", "tensorboard", "work_dir")
+#: options that are paths of this machine, or may be a word; the paths of all others are those of the cluster's machines
+_NOT_THERE = ("python_env", "requirements", "bad_rows")
 DetachedMode = Literal["batch", "train", "predict"]
 _MODES: tuple[DetachedMode, ...] = get_args(DetachedMode)
 _NO_OUTPUT = "a detached job needs output= (--output): nobody is there to take its rows"
 #: seconds to wait for the reason of a failure, as Flink's history of a job lags behind the job's state
 _WHY_SECONDS = 5.0
-_FOLLOW_SECONDS = 2.0
+#: how much is shown of the name of a job that is none of akrunner's
+_NAME_SHOWN = 100
 #: a caller that waits for a job gets an error when its JobManager has not answered for this many seconds
 _GONE_SECONDS = 8.0
 
@@ -143,7 +143,7 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: DetachedMode 
             shown = os.path.basename(job.script.name)
             order.update(script=job.script.path, real={place: real for real, place in job.script.files})
         with open(os.path.join(inside, "order.json"), "w") as f:
-            json.dump({**order, "arguments": _arguments(job, options, inside)}, f, default=os.fspath)
+            json.dump({**order, "arguments": _arguments(job, verb, options, inside)}, f, default=os.fspath)
         archive = shutil.make_archive(inside, "zip", inside)
         name = f"{_NAME}{shown} [{tag}]"
         return Job(engine.detach(job, _HOST, archive, name, tag), engine.master, name)
@@ -191,9 +191,10 @@ def _prediction(model: Any, source: Any, engine: FlinkEngine, options: dict[str,
     return prediction.job
 
 
-def _arguments(job: JobSpec, options: dict[str, Any], folder: str) -> dict[str, Any]:
+def _arguments(job: JobSpec, verb: str, options: dict[str, Any], folder: str) -> dict[str, Any]:
     """Return the arguments with which the host calls the verb: values that JSON can hold, and paths that its machine knows."""
-    arguments = {name: _absolute(value) if name in _PATHS and value is not None else value for name, value in options.items()}
+    there = [name for name in paths_of(verb) if name not in _NOT_THERE]
+    arguments = {name: _absolute(value) if name in there and value is not None else value for name, value in options.items()}
     for name in ("user_files", "requirements"):
         arguments.pop(name, None)
     for name in ("output_schema", "input_schema"):
@@ -235,17 +236,34 @@ def status(master: str, job: str) -> Status:
         master: "host:port" of the cluster.
         job: Flink's id of the job, or the beginning of the id.
     Raises:
-        ConfigError: there is no such cluster, or no such job, or several ids begin in this way.
+        ConfigError: there is no such cluster, or no such job of akrunner's, or several of their ids begin in this way.
     """
     cluster = Rest(master)
-    matching = [one for one in cluster.jobs() if one["jid"].startswith(job)]
-    if len(matching) != 1:
-        many = "more than one id begins" if matching else "no id begins"
-        raise ConfigError(f"job {job!r}: {many} so at {master}; `akrunner status` lists them")
-    found = _status(matching[0])
+    found = _status(_meant(cluster, job))
     if found.state in ("FAILED", "FAILING"):
         return dataclasses.replace(found, error=_error(cluster, found.id))
     return found
+
+
+def _meant(cluster: Rest, job: str) -> dict[str, Any]:
+    """Return what a cluster says of the job that an id, or its beginning, means: only one of akrunner's, as others' jobs are
+    not for akrunner to end.
+
+    Raises:
+        ConfigError: it means none, or several.
+    """
+    if not job:
+        raise ConfigError("job='': give the id of a job, or its beginning; `akrunner status` lists the jobs")
+    known = cluster.jobs()
+    of_others = next((one["name"] for one in known if one["jid"] == job and not one["name"].startswith(_NAME)), None)
+    if of_others is not None:
+        raise ConfigError(f"job {job!r} at {cluster.master} is none of akrunner's: its name is {of_others[:_NAME_SHOWN]!r}")
+    ours = [one for one in known if one["name"].startswith(_NAME)]
+    found = [one for one in ours if one["jid"] == job] or [one for one in ours if one["jid"].startswith(job)]
+    if len(found) != 1:
+        many = "the ids of several of akrunner's jobs begin" if found else "no id of akrunner's jobs begins"
+        raise ConfigError(f"job {job!r}: {many} so at {cluster.master}; `akrunner status` lists them")
+    return found[0]
 
 
 def wait(master: str, job: str | Status, every: float = 1.0) -> Status:
@@ -260,37 +278,58 @@ def wait(master: str, job: str | Status, every: float = 1.0) -> Status:
         JobManagerLostError: the cluster answered at first, and its JobManager is gone.
     """
     found = status(master, job) if isinstance(job, str) else job
-    answered = time.monotonic()
+    patience = Patience(master, found.id)
     pause = every if isinstance(job, str) else 0.0
     while not found.ended:
         time.sleep(pause)
         pause = every
-        try:
-            with _going_on(master, found.id):
-                found = status(master, found.id)
-            answered = time.monotonic()
-        except JobManagerLostError:
-            if time.monotonic() - answered > _GONE_SECONDS:
-                raise
+        with patience:
+            found = status(master, found.id)
     return found
 
 
-@contextlib.contextmanager
-def _going_on(master: str, job: str) -> Iterator[None]:
-    """While a job is known to run, treat a cluster that does not answer, or does not know the job, as lost instead of as a
-    wrong argument.
-
-    Raises:
-        JobManagerLostError: the cluster does not answer, or does not know the job.
+class Patience:
+    """A context for questions of one kind about a job that is known to run. It passes over a cluster that does not answer,
+    refuses to, or does not know the job, until none of its questions has been answered for some seconds: then the JobManager
+    is lost, and no argument is wrong.
     """
-    try:
-        yield
-    except ConfigError as e:
-        unanswered = isinstance(e, ClusterError) and not e.missing
-        why = str(e).partition(": ")[2] if unanswered else "one that does not know the job answers in its place"
-        raise JobManagerLostError(
-            f"the JobManager at {Rest(master).master} is gone: {why}; what became of job {job} cannot be known"
-        ) from None
+
+    def __init__(self, master: str, job: str) -> None:
+        self._master = Rest(master).master
+        self._job = job
+        #: since when nothing was answered; None while nothing is asked
+        self._since: float | None = None
+
+    def answered(self) -> None:
+        """Note, within the block, that the cluster has answered, and is about to be asked for more."""
+        self._since = time.monotonic()
+
+    def __enter__(self) -> None:
+        if self._since is None:
+            self.answered()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        """Pass over a question without an answer.
+
+        Raises:
+            JobManagerLostError: there were only such for too long.
+        """
+        if not isinstance(error, ConfigError):
+            self._since = None
+            return False
+        if self._since is not None and time.monotonic() - self._since > _GONE_SECONDS:
+            raise JobManagerLostError(
+                f"the JobManager at {self._master} {_gone(error)}; what became of job {self._job} cannot be known"
+            ) from None
+        return True
+
+
+def _gone(error: ConfigError) -> str:
+    """Return in words what a JobManager has become, by its last answer about a job that it knew."""
+    if not isinstance(error, ClusterError) or error.missing:
+        return "is gone: one that does not know the job answers in its place"
+    why = str(error).partition(": ")[2]
+    return f"no longer tells of the job: {why}" if error.answered else f"is gone: {why}"
 
 
 def _status(job: dict[str, Any]) -> Status:
@@ -313,63 +352,6 @@ def _error(cluster: Rest, job: str) -> str | None:
     return next(iter(last[-1:] or causes[-1:] or [trace.splitlines()[0] for trace in traces]), None)
 
 
-def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
-    """Yield what the tasks and the host have printed, line by line, as far as the logs of the TaskManagers have it.
-
-    Args:
-        master: "host:port" of the cluster.
-        job: as in `wait`.
-        follow: whether to continue until the job has ended.
-    Raises:
-        ConfigError: there is no such cluster or job, or the job was not submitted as a detached one.
-        JobManagerLostError: the JobManager is gone while lines are read.
-    """
-    found = status(master, job) if isinstance(job, str) else job
-    tag = re.search(r"\[(\w+)\]$", found.name)
-    if tag is None:
-        raise ConfigError(f"job {found.id!r} was not submitted with --detach: its lines are its submitter's")
-    mark, cluster = f"akrunner[{tag.group(1)}] ", Rest(master)
-    told: dict[str, _Told] = {}
-    while True:
-        last = found.ended or not follow
-        with _going_on(master, found.id):
-            for taskmanager in cluster.taskmanagers():
-                try:
-                    yield from told.setdefault(taskmanager, _Told(mark)).further(cluster.log(taskmanager))
-                except ClusterError as e:
-                    if not e.answered:
-                        raise
-                    # one that is gone has taken its lines with it; one that the JobManager is about to give up may be read later
-                    if last and not e.missing:
-                        yield f"akrunner: the log of TaskManager {taskmanager} cannot be read: {e}"
-        if last:
-            return
-        time.sleep(_FOLLOW_SECONDS)
-        with _going_on(master, found.id):
-            found = status(master, found.id)
-
-
-class _Told:
-    """How much of a TaskManager's log is told: of the lines that have a mark, without the text up to the mark."""
-
-    def __init__(self, mark: str) -> None:
-        self._mark = mark
-        self._first: str | None = None
-        self._count = 0
-
-    def further(self, log: Iterable[str]) -> Iterator[str]:
-        """Yield the lines of a log that are not told yet: all of them, if it was begun anew, which its first line shows."""
-        count = 0
-        for number, line in enumerate(log):
-            if number == 0 and line != self._first:
-                self._first, self._count = line, 0
-            _, begins, text = line.partition(self._mark)
-            count += bool(begins)
-            if count > self._count:
-                self._count = count
-                yield text
-
-
 def cancel(master: str, job: str, seconds: float = 60.0) -> Status:
     """Cancel a job, wait until it has ended, and return its state.
 
@@ -386,10 +368,11 @@ def cancel(master: str, job: str, seconds: float = 60.0) -> Status:
     if not found.ended:
         Rest(master).cancel(found.id)
     deadline = time.monotonic() + seconds
+    patience = Patience(master, found.id)
     while not found.ended:
         if time.monotonic() > deadline:
             raise JobError(f"job {found.id} is {found.state} {seconds:g} s after it was cancelled")
         time.sleep(0.2)
-        with _going_on(master, found.id):
+        with patience:
             found = status(master, found.id)
     return found

@@ -31,6 +31,8 @@ Failures = Sequence[tuple[TaskSpec, Failed]]
 
 #: a disk with fewer free bytes than this counts as full
 _LITTLE = 1 << 20
+#: how many notes of a task are shown, and how many characters of each
+_NOTES, _NOTE = 100, 4000
 #: the first words of a worker's message that its disk does not take a table's rows
 _SPOOLED = "cannot spool a table's rows: "
 
@@ -262,12 +264,18 @@ def _warnings(task: TaskSpec, result: TaskRecord, session: TaskSession) -> list[
     if ended is None:
         return [f"[{task.name}] is still running after SIGKILL: pid {session.process.pid}"]
     unasked = () if result.word.unasked is None or only_printed(result, session.log) else result.word.unasked
-    told = [f"[{task.name}] {note}" for note in (*result.word.notes, *unasked, *(session.left or ()))]
+    told = [f"[{task.name}] {note}" for note in _bounded([*result.word.notes, *unasked, *(session.left or ())])]
     if result.state is TaskState.FINISHED and ended.code != 0:
         told.append(f"[{task.name}] had finished, and then ended with {ended.words()}")
     elif result.state is TaskState.FINISHED and session.left is None:
         told.append(f"[{task.name}] had finished, and then ended in an exit handler (os._exit?); those after it did not run")
     return told
+
+
+def _bounded(notes: Sequence[str]) -> list[str]:
+    """Return the first of a task's notes, without the end of those that are long: a script's texts may be in them, of any size."""
+    shown = [note if len(note) <= _NOTE else f"{note[:_NOTE]}... (and {len(note) - _NOTE:,} more characters)" for note in notes]
+    return shown[:_NOTES] + ([f"there are {len(shown) - _NOTES:,} more such notes"] if len(shown) > _NOTES else [])
 
 
 def task_failure(task: TaskSpec, failed: Failed, session: TaskSession, kept: str) -> TaskFailure:

@@ -26,7 +26,7 @@ from akrunner.engines.supervision import actions as do
 from akrunner.engines.supervision import deadlock, machine
 from akrunner.engines.supervision import events as on
 from akrunner.engines.supervision.stall import Facts
-from akrunner.engines.supervision.states import Ending, Moment, Rules, State, TaskState, Verdict
+from akrunner.engines.supervision.states import Ending, Moment, Rules, State, Verdict
 from akrunner.errors import JobCancelledError, JobError, TaskFailure
 from akrunner.launch import cgroups
 from akrunner.spec import JobSpec
@@ -34,7 +34,6 @@ from akrunner.spec import JobSpec
 _TICK = 0.1
 #: seconds to wait for the end of a process whose pipe has ended
 _EXIT_WAIT = 1.0
-_SILENT = (TaskState.STARTING, TaskState.FINISHED, TaskState.ENDED)
 _NOBODY = TaskFailure("job", "nothing moved any more")
 
 
@@ -196,7 +195,7 @@ class Supervisor:
         return on.Exited(action.task, ended.words(), ended.code == 0, ended.time_ns)
 
     def _ask_stacks(self, action: do.AskStacks) -> on.Event:
-        asked = [task for task in action.tasks if self._state.tasks[task].state not in _SILENT]
+        asked = [task for task in action.tasks if self._state.tasks[task].state.prints_stacks]
         return on.Stacks(action.purpose, self._group.stacks(asked, action.quietly))
 
     def _look_closely(self, action: do.LookClosely) -> on.Event:
@@ -209,7 +208,7 @@ class Supervisor:
             action.seconds,
             self._group.sessions,
             tasks,
-            self._group.stacks([task for task in tasks if tasks[task].state not in _SILENT]),
+            self._group.stacks([task for task in tasks if tasks[task].state.prints_stacks]),
             waiting_frames=self._group.events.qsize(),
             in_source=self._state.stall.facts.in_source,
             vain=action.vain,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from akrunner.options.declared import Command, Option, Verb
 from akrunner.options.functions import COMMANDS, VERBS
-from akrunner.options.naming import carried, misfit, named, of_command, of_verb
+from akrunner.options.naming import carried, misfit, named, of_command, of_verb, paths_of
 from akrunner.options.needs import called, idle, is_given, meaningless
 from akrunner.options.table import OPTIONS
 
@@ -29,4 +29,5 @@ __all__ = [
     "named",
     "of_command",
     "of_verb",
+    "paths_of",
 ]

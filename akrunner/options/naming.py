@@ -72,6 +72,11 @@ def carried(verb: str) -> tuple[str, ...]:
     return tuple(one.name for one in of_verb(verb) if not one.apart)
 
 
+def paths_of(verb: str) -> tuple[str, ...]:
+    """Return the names of a verb's options that their types say name one file or directory."""
+    return tuple(one.name for one in of_verb(verb) if one.type_in(verb).removesuffix(" | None") == "PathLike")
+
+
 def misfit(names: Iterable[str], verb: str, known: Collection[str]) -> str | None:
     """Say what is wrong with the first name that a verb does not take.
 

@@ -27,6 +27,7 @@ from akrunner.foreign import ours
 from akrunner.io.table import TableSource
 from akrunner.launch.environments import RECIPES
 from akrunner.launch.fetch import fetch
+from akrunner.options import paths_of
 from akrunner.pai_mode import pais, scripts, texts, words
 from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.places import Places
@@ -478,4 +479,4 @@ _WISHED = _OURS & {one.name for one in dataclasses.fields(Wishes)} - {"project",
 #: arguments that no command overrides: handed on as they are, without those that the plan or the runner has already replaced
 _PASSED = _OURS & {one.name for one in dataclasses.fields(Arguments)} - _WISHED - {"project", "python_env", "engine"}
 #: arguments that are paths: a shell script's calls get them as absolute paths
-_PATHS = tuple(one.name for one in dataclasses.fields(PaiArguments) if one.type == "PathLike | None")
+_PATHS = tuple(name for name in paths_of("pai") if name in _OURS)

@@ -266,7 +266,7 @@ def test_what_is_wrong_is_said_before_anything_is_submitted(
         with pytest.raises(akrunner.ConfigError, match=words):
             detached.submit(path, source, **{"engine": engine, **options})  # type: ignore[arg-type]
     assert len(detached.listed(engine.master)) == before
-    with pytest.raises(akrunner.ConfigError, match="no id begins so"):
+    with pytest.raises(akrunner.ConfigError, match="no id of akrunner's jobs begins so"):
         detached.status(engine.master, "nothing")
     for words in (["status"], ["logs", "0000"], ["status", "--wait", "--flink-master", engine.master]):
         done = command(*words)

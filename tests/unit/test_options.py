@@ -158,7 +158,7 @@ def _defaults(path: Path) -> Iterator[tuple[str, str, str]]:
 #: by hand: what is called as an option, and is another thing
 OTHERS = {
     ("serving/local.py", "close", "timeout"),
-    ("detached/jobs.py", "logs", "follow"),
+    ("detached/lines.py", "logs", "follow"),
     # parts of a shell script's run
     ("pai_mode/job.py", "read", "arguments"),
     ("pai_mode/job.py", "script", "arguments"),

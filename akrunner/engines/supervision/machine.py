@@ -136,13 +136,8 @@ def _exited(state: State, event: on.Exited, at: Moment) -> Step:
     kind = FailureKind.START if record.state is TaskState.STARTING else FailureKind.DIED
     if not event.words:
         return _fail(state, task, Failed(kind, "closed its pipe to the host and ran on", at.time_ns), at)
-    before = {
-        TaskState.STARTING: "before it said that it had started",
-        TaskState.IMPORTING: "while it imported the script or took its rows",
-        TaskState.FINISHED: "after its script was done, while others may have needed its TensorFlow server",
-    }
     running = "in the script" if state.rules.program else "in main()"
-    where = before.get(record.state, f"{running}, without saying that it was done")
+    where = record.state.when or f"{running}, without saying that it was done"
     return _fail(state, task, Failed(kind, f"ended {where}: {event.words}", event.time_ns), at)
 
 

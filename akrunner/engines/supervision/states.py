@@ -27,30 +27,33 @@ def changed(value: Value, fields: Mapping[str, Any]) -> Value:
 
 
 class TaskState(Enum):
-    """What a task is doing. ENDED: it was told to end, and has ended without a last message."""
+    """What a task is doing. ENDED: it was told to end, and has ended without a last message.
 
-    STARTING = "starting"
-    IMPORTING = "importing"
-    READY = "ready"
-    RUNNING = "running"
-    SERVING = "serving"
-    FINISHED = "finished"
-    FAILED = "failed"
-    ENDED = "ended"
+    Attributes:
+        doing: the state in words, for people.
+        prints_stacks: whether the task's process is sure to print its stacks when it is asked for them. The signal that asks
+            ends a process that has not prepared for it, as none has before it says that it has started.
+        when: when a process has ended that ends in this state, in words behind "ended"; "": in the script.
+    """
 
-    @property
-    def doing(self) -> str:
-        """The state in words, for people."""
-        return _DOING.get(self, self.value)
+    _value_: str
+    doing: str
+    prints_stacks: bool
+    when: str
 
+    STARTING = "starting", "starting", False, "before it said that it had started"
+    IMPORTING = "importing", "importing the script or taking its rows", True, "while it imported the script or took its rows"
+    READY = "ready", "waiting for the others", True
+    RUNNING = "running", "in main()", True
+    SERVING = "serving", "serving the others", True
+    FINISHED = "finished", "done", False, "after its script was done, while others may have needed its TensorFlow server"
+    FAILED = "failed", "failed", False
+    ENDED = "ended", "ended", False
 
-_DOING = {
-    TaskState.IMPORTING: "importing the script or taking its rows",
-    TaskState.READY: "waiting for the others",
-    TaskState.RUNNING: "in main()",
-    TaskState.SERVING: "serving the others",
-    TaskState.FINISHED: "done",
-}
+    def __new__(cls, value: str, doing: str, prints_stacks: bool, when: str = "") -> TaskState:
+        made = object.__new__(cls)
+        made._value_, made.doing, made.prints_stacks, made.when = value, doing, prints_stacks, when
+        return made
 
 
 class Phase(Enum):

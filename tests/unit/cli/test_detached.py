@@ -55,6 +55,9 @@ def test_the_address_that_is_given_wins_over_the_environment_and_that_over_a_clu
     [
         ("status", "listed", [], ("h:1",)),
         ("status 01", "status", RUNNING, ("h:1", "01")),
+        # a variable of a shell that was never set is no wish for all jobs
+        ("status {}", "status", RUNNING, ("h:1", "")),
+        ("status {} --wait", "wait", DONE, ("h:1", "")),
         ("status 01 --wait", "wait", DONE, ("h:1", "01")),
         ("logs 01", "logs", [], ("h:1", "01", False)),
         ("logs 01 -f", "status", RUNNING, ("h:1", "01")),
@@ -69,7 +72,7 @@ def test_the_cluster_is_asked_for_what_the_line_says(line: str, name: str, answe
     fake("wait", DONE)
     fake("status", RUNNING)
     asked = fake(name, answer)
-    assert main([*line.split(), "--flink-master", "h:1"]) == 0
+    assert main([*(word.format("") for word in line.split()), "--flink-master", "h:1"]) == 0
     assert asked == [given]
 
 

@@ -111,6 +111,28 @@ def test_a_warning_is_said_once(lines: Lines, out: Path) -> None:
     assert said(out) == [{"log": f"warning: {word}"} for word in "abc"]
 
 
+def test_each_line_of_a_warning_is_a_record_as_only_those_are_found_again(lines: Lines, out: Path) -> None:
+    lines.warn(["nothing has moved for 5 s\n  [chief:0] in main()\n\nstacks of [chief:0]:"])
+    assert [word["log"] for word in said(out)] == [
+        "warning: nothing has moved for 5 s", "  [chief:0] in main()", "", "stacks of [chief:0]:",
+    ]  # fmt: skip
+
+
+def test_only_what_tasks_print_is_limited(lines: Lines, out: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_LOG_LINES", 2)
+    lines.log("chief:0", "1")
+    lines.warn(["odd"])
+    for line in ("2\r3", "4", "5"):
+        lines.log("chief:0", line)
+    lines.warn(["odd", "very", "a\nb\nc", "d\ne", "f"])
+    lines.tell("done")
+    found = [word["log"] for word in said(out)]
+    assert found[:5] == ["[chief:0] 1", "warning: odd", "[chief:0] 2\r3", host._MANY, "warning: very"]
+    # of warnings, the first lines always come
+    assert found[5:] == ["warning: a", "b", "c", "warning: d", "warning: f", "done"]
+    assert "work_dir= (--work-dir)" in host._MANY
+
+
 def test_progress_is_said_now_and_then(lines: Lines, out: Path, clock: Clock) -> None:
     progress = types.SimpleNamespace(
         warnings=["odd"], states={"chief": "running", "ps-0": "ready"}, seconds=12.4, rows_in=12345, rows_out=0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,13 +17,74 @@ from akrunner import detached
 from akrunner.detached import jobs
 from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.errors import ClusterError, ConfigError, JobManagerLostError
+from akrunner.options import naming, of_verb
+from akrunner.options.declared import Option
 from tests.unit.engines.flink.host.test_rest import answering, saying
 
 JOB = {"jid": "abc", "name": "akrunner a.py [12]", "start-time": 1, "duration": 1, "tasks": {"total": 2, "running": 2}}
 
 
+ANY_JOB: Any = SimpleNamespace(python="/python3")
+
+
 def known(state: str, **other: Any) -> bytes:
     return json.dumps({"jobs": [{**JOB, "state": state, **other}]}).encode()
+
+
+#: jobs of one cluster: (id, name)
+SEVERAL = [
+    ("aa1", "insert-into_clicks"), ("ab1", "nightly"), ("ab2", "akrunner a.py [12]"), ("ac1", "akrunner b.py [34]"),
+    ("ac12", "akrunner c.py [56]"), ("ba1", "akrunner"),
+]  # fmt: skip
+
+
+@contextlib.contextmanager
+def several(heard: list[bytes]) -> Iterator[str]:
+    """A cluster with these jobs, which run until they are cancelled. Yields: its address."""
+    ended: set[str] = set()
+
+    def answer(connection: socket.socket) -> None:
+        method, path, _ = heard[-1].decode().split(" ", 2)
+        if method == "PATCH":
+            ended.add(path.removeprefix("/jobs/").partition("?")[0])
+        states = {jid: "CANCELED" if jid in ended else "RUNNING" for jid, _ in SEVERAL}
+        found = [{**JOB, "jid": jid, "name": name, "state": states[jid]} for jid, name in SEVERAL]
+        saying(json.dumps({"jobs": found}).encode())(connection)
+
+    with answering(answer, heard) as master:
+        yield master
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        ("", "job='': give the id of a job, or its beginning"),
+        ("aa", "no id of akrunner's jobs begins so"),
+        ("ab1", "job 'ab1' at .* is none of akrunner's: its name is 'nightly'"),
+        ("b", "no id of akrunner's jobs begins so"),
+        ("a", "the ids of several of akrunner's jobs begin so"),
+        ("ac", "the ids of several of akrunner's jobs begin so"),
+        ("x", "no id of akrunner's jobs begins so"),
+    ],
+)
+def test_no_job_of_others_is_meant_and_none_by_an_id_that_says_nothing(job: str, words: str) -> None:
+    heard: list[bytes] = []
+    with several(heard) as master:
+        for ask in (detached.status, detached.wait, detached.cancel, lambda *given: list(detached.logs(*given))):
+            with pytest.raises(ConfigError, match=words):
+                ask(master, job)
+    assert not [one for one in heard if not one.startswith(b"GET ")]
+
+
+def test_the_only_job_of_akrunners_whose_id_begins_so_is_meant() -> None:
+    heard: list[bytes] = []
+    with several(heard) as master:
+        assert detached.status(master, "ab").id == "ab2"
+        # a whole id, with which another begins
+        assert detached.status(master, "ac1").id == "ac1"
+        ended = detached.cancel(master, "ab")
+    assert (ended.id, ended.state) == ("ab2", "CANCELED")
+    assert [one.split()[1] for one in heard if not one.startswith(b"GET ")] == [b"/jobs/ab2?mode=cancel"]
 
 
 def test_a_cluster_that_goes_while_it_is_waited_for_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +110,7 @@ def test_a_job_that_another_cluster_does_not_know(monkeypatch: pytest.MonkeyPatc
     with answering(lambda connection: saying(first.pop() if first else b'{"jobs": []}')(connection)) as master:
         with pytest.raises(JobManagerLostError, match="one that does not know the job answers in its place"):
             detached.wait(master, "abc", 0.02)
-        with pytest.raises(ConfigError, match="no id begins so"):
+        with pytest.raises(ConfigError, match="no id of akrunner's jobs begins so"):
             detached.wait(master, "abc", 0.02)
 
 
@@ -57,68 +120,58 @@ def test_a_moment_without_an_answer_is_waited_through() -> None:
         assert detached.wait(master, "abc", 0.02).state == "FINISHED"
 
 
+def test_a_job_is_cancelled_through_a_moment_without_an_answer() -> None:
+    answers = [
+        saying(known("RUNNING")), saying(b"", "202 Accepted"), saying(b"", "503 Service Unavailable"), saying(known("CANCELED")),
+    ]  # fmt: skip
+    with answering(lambda connection: answers.pop(0)(connection)) as master:
+        assert detached.cancel(master, "abc").state == "CANCELED"
+
+
+def test_who_refuses_every_answer_is_not_called_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_GONE_SECONDS", 0.1)
+    first = [saying(known("RUNNING"))]
+    refused = saying(b"", "401 Unauthorized")
+    with answering(lambda connection: (first.pop() if first else refused)(connection)) as master:
+        with pytest.raises(JobManagerLostError, match=f"the JobManager at {master} no longer tells of the job: .* answers 401"):
+            detached.wait(master, "abc", 0.02)
+
+
 def test_a_job_that_was_seen_is_not_called_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "_GONE_SECONDS", 0.0)
     seen = detached.Status("abc", "akrunner a.py [12]", "RUNNING", 1.0, 2, 2)
     with answering(lambda connection: None) as master:
         with pytest.raises(JobManagerLostError, match=f"the JobManager at {master} is gone"):
             detached.wait(master, seen, 0.02)
-        with pytest.raises(JobManagerLostError, match=f"the JobManager at {master} is gone"):
-            list(detached.logs(master, seen, True))
-
-
-def test_a_taskmanager_that_has_no_answer_for_now_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "_FOLLOW_SECONDS", 0.0)
-    logs = [
-        saying(b"x akrunner[12] one\n"), saying(b"", "500 Internal Server Error"),
-        saying(b"x akrunner[12] one\nx akrunner[12] two\n"), saying(b"", "500 Internal Server Error"),
-    ]  # fmt: skip
-    states = [known("RUNNING"), known("RUNNING"), known("RUNNING"), known("FINISHED")]
-
-    heard: list[bytes] = []
-
-    def answer(connection: socket.socket) -> None:
-        asked = heard[-1].split()[1]
-        if asked.endswith(b"/log"):
-            logs.pop(0)(connection)
-        else:
-            saying(states.pop(0) if b"jobs" in asked else b'{"taskmanagers": [{"id": "t"}]}')(connection)
-
-    with answering(answer, heard) as master:
-        said = list(detached.logs(master, "abc", True))
-    assert said[:2] == ["one", "two"] and len(said) == 3
-    assert said[2].startswith("akrunner: the log of TaskManager t cannot be read: ") and "500 Internal" in said[2]
-
-
-def test_lines_are_told_once_also_behind_an_answer_that_was_cut_off() -> None:
-    told = jobs._Told("m ")
-    whole = ["x", "m 1", "x", "m 2", "m 3"]
-    assert list(told.further(whole[:4])) == ["1", "2"] and list(told.further(whole[:2])) == []
-    assert list(told.further(whole)) == ["3"] and list(told.further([])) == [] and list(told.further(whole)) == []
-    assert list(told.further(["y", "m 4", "m 5", "m 6", "m 7"])) == ["4", "5", "6", "7"]
-
-
-def test_a_log_that_is_begun_anew_is_read_from_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "_FOLLOW_SECONDS", 0.0)
-    logs = [b"x akrunner[12] one\nx akrunner[12] two\n", b"y\n", b"y\nx akrunner[12] three\n"]
-    states = [known("RUNNING"), known("RUNNING"), known("FINISHED")]
-    heard: list[bytes] = []
-
-    def answer(connection: socket.socket) -> None:
-        asked = heard[-1].split()[1]
-        found = b'{"taskmanagers": [{"id": "t"}]}' if b"jobs" not in asked else b""
-        saying(logs.pop(0) if asked.endswith(b"/log") else found or states.pop(0))(connection)
-
-    with answering(answer, heard) as master:
-        assert list(detached.logs(master, "abc", True)) == ["one", "two", "three"]
 
 
 def test_defaults_go_along_as_numbers_and_texts(tmp_path: Path) -> None:
-    job: Any = SimpleNamespace(python="python3")
     given = {"age": 0, "day": "2026-11-23"}
-    assert jobs._arguments(job, {"defaults": given}, str(tmp_path))["defaults"] == given
+    assert jobs._arguments(ANY_JOB, "run", {"defaults": given}, str(tmp_path))["defaults"] == given
     with pytest.raises(ConfigError, match="defaults: of a detached job they are numbers and texts"):
-        jobs._arguments(job, {"defaults": {"day": datetime.date(2026, 11, 23)}}, str(tmp_path))
+        jobs._arguments(ANY_JOB, "run", {"defaults": {"day": datetime.date(2026, 11, 23)}}, str(tmp_path))
+
+
+def test_every_option_that_is_a_path_is_one_of_the_clusters_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also an option that is declared some day."""
+    new = Option("rows_kept_in", "PathLike | None", "A heading", "a directory", verbs=("run", "train", "predict"))
+    monkeypatch.setattr(naming, "OPTIONS", (*naming.OPTIONS, new))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "requirements.txt").touch()
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    # what is left as it is: a word, or what the order brings along under a name of its own
+    kept = {"bad_rows": "skip", "python_env": ANY_JOB.python, "requirements": "requirements.txt"}
+    naming.of_verb.cache_clear()
+    try:
+        for verb in ("run", "train", "predict"):
+            paths = [one.name for one in of_verb(verb) if "PathLike" in one.type_in(verb).split(" | ")]
+            assert new.name in paths and "work_dir" in paths
+            given = {name: kept.get(name, "there/") for name in paths}
+            arguments = jobs._arguments(ANY_JOB, verb, given, str(folder))
+            assert {name: arguments[name] for name in paths} == {name: kept.get(name, f"{tmp_path}/there/") for name in paths}
+    finally:
+        naming.of_verb.cache_clear()
 
 
 def test_a_directory_for_bad_rows_is_refused() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import report
-from akrunner.engines.supervision.states import Failed, TaskRecord, TaskState
+from akrunner.engines.supervision.states import Failed, LastWord, TaskRecord, TaskState
+from akrunner.launch.process import Exit
 from akrunner.spec import TaskSpec
 
 CHIEF = TaskSpec("chief", 0)
@@ -73,3 +74,12 @@ def test_a_job_ends_with_the_exception_of_its_first_failure(kind: FailureKind) -
 )
 def test_what_had_come_to_its_end_was_not_stopped(state: TaskState, words: str) -> None:
     assert report._left_at(state) == words
+
+
+def test_notes_of_a_task_are_shown_within_bounds() -> None:
+    long = "an exit handler raised " + "x" * 10_000
+    word = LastWord(notes=["a", long, *["b"] * 200])
+    session: Any = types.SimpleNamespace(process=types.SimpleNamespace(exit=Exit(0, None, 1, 1.0, 1)), left=[], log=None)
+    told = report._warnings(CHIEF, TaskRecord(TaskState.FINISHED, word=word), session)
+    assert told[0] == "[chief:0] a" and told[1] == f"[chief:0] {long[:4000]}... (and 6,023 more characters)"
+    assert len(told) == 101 and told[-1] == "[chief:0] there are 102 more such notes"

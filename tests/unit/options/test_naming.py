@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from akrunner.options.naming import carried, misfit, named, of_command, of_verb
+from akrunner.options.naming import carried, misfit, named, of_command, of_verb, paths_of
 
 
 def _names(options: tuple) -> list[str]:
@@ -31,6 +31,13 @@ def test_a_function_for_flink_takes_no_options_of_rows_and_none_that_it_leaves()
 
 def test_what_is_carried_is_what_the_verb_does_not_take_apart() -> None:
     assert set(carried("run")) == {one.name for one in of_verb("run") if not one.apart}
+
+
+def test_what_names_one_file_or_directory_is_a_path() -> None:
+    assert {"model_out", "work_dir", "bad_rows"} <= set(paths_of("train")) and "output" not in paths_of("train")
+    assert not {"source", "user_files", "script"} & set(paths_of("run"))
+    # the type is another one there
+    assert "output" in paths_of("pack") and "python_env" not in paths_of("doctor")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import io
 import json
 import os
 import re
@@ -214,11 +215,25 @@ class Rest:
         with self._answer(f"/jobs/{_quoted(job)}?mode=cancel", "PATCH", self._seconds):
             pass
 
-    def log(self, taskmanager: str) -> Iterator[str]:
-        """Yield the lines of a TaskManager's log. A line longer than 1 MiB comes as several."""
-        with self._answer(f"/taskmanagers/{_quoted(taskmanager)}/log", "GET", None) as answer:
-            while line := answer.readline(_LINE_BYTES):
-                yield line.decode("utf-8", "replace").rstrip("\n")
+    def log(self, taskmanager: str, unfinished: bool = True) -> Iterator[str]:
+        """Yield the lines of a TaskManager's log. A line longer than 1 MiB comes as several.
+
+        Args:
+            unfinished: whether to yield a last line that has no end, as somebody is about to write the rest of it.
+        Raises:
+            ClusterError: with `answered` set if the answer breaks off. The line in which it does is not yielded.
+        """
+        path = f"/taskmanagers/{_quoted(taskmanager)}/log"
+        with self._answer(path, "GET", None) as answer:
+            # the own `readline` of an answer in chunks does not notice that its last ones are missing
+            lines = io.BufferedReader(answer) if answer.chunked else answer
+            while line := lines.readline(_LINE_BYTES):
+                ends = line.endswith(b"\n") or len(line) == _LINE_BYTES
+                # nothing says that a body is shorter than its head says
+                if ends or (unfinished and not answer.length):
+                    yield line.decode("utf-8", "replace").rstrip("\n")
+            if answer.length:
+                raise self._broken(path, f"{answer.length} bytes are missing")
 
     def _object(self, path: str) -> dict[str, Any]:
         with self._answer(path, "GET", self._seconds) as answer:
@@ -240,6 +255,9 @@ class Rest:
     def _not_flink(self, path: str) -> ClusterError:
         return ClusterError(f"{self._named}: what answers at {self.address.url(path)} is not Flink")
 
+    def _broken(self, path: str, why: str) -> ClusterError:
+        return ClusterError(f"{self._named}: the answer of {self.address.url(path)} breaks off: {why}", answered=True)
+
     @contextlib.contextmanager
     def _answer(self, path: str, method: str, seconds: float | None) -> Iterator[http.client.HTTPResponse]:
         """Send a request, and yield its answer.
@@ -248,7 +266,7 @@ class Rest:
             seconds: how long the whole answer may take; None limits each of its pieces instead.
         """
         url, connection = self.address.url(path), self._connection()
-        late = threading.Event()
+        late, begun = threading.Event(), False
         timer: threading.Timer | None = None
         try:
             connection.connect()
@@ -260,6 +278,7 @@ class Rest:
             connection.request(method, self.address.path + path, headers={"Connection": "close", **self.address.headers})
             with contextlib.closing(connection.getresponse()) as answer:
                 self._check(answer, url)
+                begun = True
                 yield answer
             if late.is_set():
                 raise TimeoutError
@@ -267,6 +286,8 @@ class Rest:
             if isinstance(e, ClusterError):
                 raise
             timed_out = late.is_set() or isinstance(e, TimeoutError)
+            if begun and not late.is_set():
+                raise self._broken(path, f"no more of it within {self._seconds:g} s" if timed_out else _in_words(e)) from None
             why = f"no answer within {self._seconds:g} s" if timed_out else _in_words(e)
             raise ClusterError(f"{self._named}: no Flink cluster answers at {url}: {why}") from None
         finally:

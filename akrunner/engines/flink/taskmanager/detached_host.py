@@ -32,8 +32,6 @@ FOLDER = "akrunner-job"
 START, WAIT = "start", "wait"
 _CONNECT_SECONDS = 5.0
 _END_SECONDS = 20.0
-#: the most lines of the tasks in a TaskManager's log, which other jobs use too
-_LOG_LINES = 20_000
 #: how much is shown of what a host that has died has printed: enough for a traceback
 _LAST_LINES, _LAST_CHARACTERS = 40, 1 << 16
 
@@ -50,7 +48,6 @@ class Host:
     def __init__(self, module: str, tag: str, secrets: Mapping[str, Any]) -> None:
         watch_java(self._unwatched)
         self._tag = tag
-        self._logged = 0
         # the directories that Flink has put on this process's module path are not on a child's
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._said = os.path.join(FOLDER, "stderr.txt")
@@ -108,11 +105,7 @@ class Host:
                 raise JobFailed(marked(word["failed"]))
             if "log" not in word:
                 return word
-            self._logged += 1
-            if self._logged <= _LOG_LINES:
-                logging.info("%s", f"akrunner[{self._tag}] {word['log']}")
-            elif self._logged == _LOG_LINES + 1:
-                logging.info("%s", f"akrunner[{self._tag}] [... the rest is in the tasks' own logs ...]")
+            logging.info("%s", f"akrunner[{self._tag}] {word['log']}")
         code = self._process.wait()
         with open(self._said, errors="replace") as f:
             said = f.read()[-_LAST_CHARACTERS:].strip().splitlines()

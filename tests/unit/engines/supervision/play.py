@@ -9,7 +9,7 @@ from akrunner.engines.supervision import actions as do
 from akrunner.engines.supervision import events as on
 from akrunner.engines.supervision import machine
 from akrunner.engines.supervision.stall import Facts
-from akrunner.engines.supervision.states import LastWord, Moment, Rules, State, TaskState, Verdict
+from akrunner.engines.supervision.states import LastWord, Moment, Rules, State, Verdict
 from akrunner.spec import ClusterSpec, SupervisionSpec, TaskSpec
 
 CHIEF, WORKER, OTHER, SERVER, EVALUATOR = (
@@ -97,8 +97,7 @@ class Play:
             words, well = self.exits.get(action.task, ("", False))
             return on.Exited(action.task, words, well, round(self.now * 1e9))
         if isinstance(action, do.AskStacks):
-            silent = (TaskState.STARTING, TaskState.FINISHED, TaskState.ENDED)
-            running = [task for task in action.tasks if self.state.tasks[task].state not in silent]
+            running = [task for task in action.tasks if self.state.tasks[task].state.prints_stacks]
             return on.Stacks(action.purpose, {task: self.stacks[task] for task in running if task in self.stacks})
         if isinstance(action, do.LookClosely):
             self.now += 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from typing import Any
 
 import pytest
@@ -37,6 +38,19 @@ def test_before_anything_is_started_every_task_is_starting() -> None:
     assert {record.state for record in first.tasks.values()} == {TaskState.STARTING}
     assert (first.job_began, first.spawned, first.stall.since, first.stall.seconds) == (100.0, 101.0, 101.0, 30)
     assert (first.fed, first.staying, first.started, first.verdict) == (False, False, False, None)
+
+
+def test_only_who_has_started_and_is_not_over_is_asked_for_stacks() -> None:
+    """The signal that asks would end a process that has not prepared for it."""
+    asked = {TaskState.IMPORTING, TaskState.READY, TaskState.RUNNING, TaskState.SERVING}
+    assert {one for one in TaskState if one.prints_stacks} == asked
+
+
+def test_a_state_is_its_word_with_what_is_said_of_it() -> None:
+    assert TaskState("ready") is TaskState.READY and TaskState.READY.value == "ready"
+    assert (TaskState.READY.doing, TaskState.READY.when) == ("waiting for the others", "")
+    assert TaskState.IMPORTING.when == "while it imported the script or took its rows"
+    assert pickle.loads(pickle.dumps(TaskState.SERVING)) is TaskState.SERVING
 
 
 def test_a_stream_is_fed_from_the_start() -> None:

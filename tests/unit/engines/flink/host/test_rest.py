@@ -112,6 +112,59 @@ def test_the_shape_of_an_answer_is_checked(call: Callable[[Rest], object], body:
         call(Rest(master))
 
 
+LINES = b"one\n\xff two\nthr"
+
+
+def chunked(body: bytes, end: bytes = b"0\r\n\r\n") -> Callable[[socket.socket], None]:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return lambda connection: connection.sendall(head + b"%x\r\n%b\r\n" % (len(body), body) + end)
+
+
+def endless(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + LINES)
+    while connection.recv(1 << 16):
+        pass
+
+
+@pytest.mark.parametrize("answer", [saying(LINES), chunked(LINES)])
+def test_a_log_is_its_lines_and_the_last_one_if_it_is_wanted(answer: Callable[[socket.socket], None]) -> None:
+    with answering(answer) as master:
+        assert list(Rest(master).log("t")) == ["one", "\ufffd two", "thr"]
+        assert list(Rest(master).log("t", unfinished=False)) == ["one", "\ufffd two"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + LINES),
+            "87 bytes are missing",
+        ),
+        (chunked(LINES, b""), "IncompleteRead"),
+        (endless, "no more of it within 0.3 s"),
+    ],
+)
+@pytest.mark.parametrize("unfinished", [True, False])
+def test_a_log_that_breaks_off_is_an_error_and_its_last_line_no_line(
+    answer: Callable[[socket.socket], None], words: str, unfinished: bool
+) -> None:
+    said = []
+    with answering(answer) as master:
+        with pytest.raises(
+            ClusterError, match=f"the answer of http://{master}/taskmanagers/t/log breaks off: .*{words}"
+        ) as raised:
+            for line in Rest(master, 0.3).log("t", unfinished):
+                said.append(line)
+    assert said == (["one", "\ufffd two"] if "Incomplete" not in words else []) and raised.value.answered
+
+
+def test_a_very_long_line_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest_module, "_LINE_BYTES", 4)
+    with answering(saying(b"123456789\nabcdef")) as master:
+        assert list(Rest(master).log("t", unfinished=False)) == ["1234", "5678", "9", "abcd"]
+        assert list(Rest(master).log("t")) == ["1234", "5678", "9", "abcd", "ef"]
+
+
 def test_what_flink_does_not_know() -> None:
     body = b'{"errors": ["<Exception on server side:\\norg.apache.flink.runtime.messages.FlinkJobNotFoundException: ..."]}'
     for answer in (saying(body, "500 Internal Server Error"), saying(b"", "404 Not Found")):

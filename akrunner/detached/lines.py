@@ -1,0 +1,106 @@
+"""Tells what a detached job has printed: its lines, with its mark, in the TaskManagers' logs.
+
+::
+
+    host process    its lines --> the TaskManager's log, among those of Flink and of other jobs
+    this process    the log, from its beginning, again and again --> lines with the mark that are not told yet
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from akrunner.detached.jobs import Patience, Status, status
+from akrunner.engines.flink.host.rest import Rest
+from akrunner.errors import ClusterError, ConfigError
+
+_FOLLOW_SECONDS = 2.0
+
+
+def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
+    """Yield what the tasks and the host have printed, line by line, as far as the logs of the TaskManagers have it.
+
+    Args:
+        master: "host:port" of the cluster.
+        job: as in `wait`.
+        follow: whether to continue until the job has ended.
+    Raises:
+        ConfigError: there is no such cluster or job, or the job was not submitted as a detached one.
+        JobManagerLostError: the JobManager is gone while lines are read.
+    """
+    found = status(master, job) if isinstance(job, str) else job
+    tag = re.search(r"\[(\w+)\]$", found.name)
+    if tag is None:
+        raise ConfigError(f"job {found.id!r} was not submitted with --detach: its lines are its submitter's")
+    mark, cluster = f"akrunner[{tag.group(1)}] ", Rest(master)
+    told: dict[str, _Told] = {}
+    # who answers the one kind of questions need not answer the other
+    of_lines, of_state = Patience(master, found.id), Patience(master, found.id)
+    while True:
+        last, whole = found.ended or not follow, False
+        with of_lines:
+            for taskmanager in cluster.taskmanagers():
+                for line in _further(cluster, taskmanager, told.setdefault(taskmanager, _Told(mark)), last):
+                    yield line
+                    # the time that a reader takes for a line is no silence of the cluster
+                    of_lines.answered()
+                of_lines.answered()
+            whole = True
+        if last and whole:
+            return
+        time.sleep(_FOLLOW_SECONDS)
+        if not last:
+            with of_state:
+                found = status(master, found.id)
+
+
+def _further(cluster: Rest, taskmanager: str, told: _Told, last: bool) -> Iterator[str]:
+    """Yield the lines of a TaskManager's log that are not told yet.
+
+    Args:
+        last: whether its log is read for the last time: then what cannot be read is told, too.
+    Raises:
+        ClusterError: the JobManager does not answer.
+    """
+    try:
+        yield from told.further(lambda: cluster.log(taskmanager, unfinished=last))
+    except ClusterError as e:
+        if not e.answered:
+            # a TaskManager behind a broken network, or a log that Flink copies for long, is no fault of a JobManager that answers
+            cluster.overview()
+        # one that is gone has taken its lines with it; one that the JobManager is about to give up may be read later
+        if last and not e.missing:
+            why = str(e) if e.answered else str(e).rpartition(": ")[2]
+            yield f"akrunner: the log of TaskManager {taskmanager} cannot be read to its end: {why}"
+
+
+class _Told:
+    """How much of a TaskManager's log is told: of the lines that have a mark, without the text up to the mark."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._first: str | None = None
+        self._count = 0
+
+    def further(self, read: Callable[[], Iterable[str]]) -> Iterator[str]:
+        """Yield the lines of a log that are not told yet. They are all its lines if it was begun anew, which another first line
+        shows, or, as the first lines of logs may be alike, that it has fewer lines with the mark.
+
+        Args:
+            read: returns the whole lines of the log; iterating raises an error if these are not all.
+        """
+        lines = count = 0
+        for lines, line in enumerate(read(), 1):
+            if lines == 1 and line != self._first:
+                self._first, self._count = line, 0
+            _, begins, text = line.partition(self._mark)
+            count += bool(begins)
+            if count > self._count:
+                self._count = count
+                yield text
+        # a log that has no whole line yet may be a new one, whose first line will show that
+        if lines and count < self._count:
+            self._count = 0
+            yield from self.further(read)
