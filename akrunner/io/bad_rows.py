@@ -37,6 +37,8 @@ _JUDGED = 10_000
 _TEXT = 1 << 20
 #: the most characters of a row that a warning shows
 _SHORT = 80
+#: so many bad messages are known again if they come again; those before them were read long ago
+_KNOWN = 100_000
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _REPAIR = "repair the rows, give input_schema= (--input-schema) if the columns' types are not these, or raise max_bad_rows="
 
@@ -157,6 +159,10 @@ class BadRows:
     def room(self) -> int:
         """How many more rows may be bad before the limit is passed, as far as that is known."""
         return sys.maxsize if self.limit.rows is None else self.limit.rows - self.count
+
+    def knows(self, place: str) -> bool:
+        """Whether `take` has had the bad row of this place already, and would not count it again."""
+        return False
 
     @property
     def file(self) -> str | None:
@@ -325,11 +331,25 @@ class BadRows:
 
 class BadMessages(BadRows):
     """The bad rows of a stream. Each is on the disk before the stream's position moves on behind it, and stays there however the job
-    ends: the next job does not see it again."""
+    ends: the next job does not see it again. One that comes again in the same job (`max_restarts=`) is neither counted nor written
+    again."""
+
+    def __init__(self, directory: str | None, limit: Limit) -> None:
+        super().__init__(directory, limit)
+        #: the places of the last `_KNOWN` of them
+        self._known: dict[str, None] = {}
+
+    def knows(self, place: str) -> bool:
+        return place in self._known
 
     def take(self, file: str, rows: Sequence[BadRow]) -> None:
         try:
-            super().take(file, rows)
+            for row in rows:
+                if not self.knows(row.place):
+                    super().take(file, [row])
+                    self._known[row.place] = None
+                    if len(self._known) > _KNOWN:
+                        del self._known[next(iter(self._known))]
         finally:
             self._bring()
 
