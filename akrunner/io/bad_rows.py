@@ -3,7 +3,7 @@
 ::
 
     parser -> take(file, rows) -> counted, the first few as warnings, DIR/.bad-rows-....partial -> commit -> DIR/bad-rows-....jsonl
-    of a stream                -> the same, but at once in DIR/bad-rows-....jsonl
+    of a stream                -> the same, but at once in DIR/bad-rows-....jsonl, whichever file of the stream they are in
 """
 
 from __future__ import annotations
@@ -157,12 +157,8 @@ class BadRows:
 
     @property
     def room(self) -> int:
-        """How many more rows may be bad before the limit is passed, as far as that is known."""
+        """How many more rows may be bad, as far as that is known: if more are found, the limit is certainly passed."""
         return sys.maxsize if self.limit.rows is None else self.limit.rows - self.count
-
-    def knows(self, place: str) -> bool:
-        """Whether `take` has had the bad row of this place already, and would not count it again."""
-        return False
 
     @property
     def file(self) -> str | None:
@@ -190,7 +186,7 @@ class BadRows:
                 at = {"place": row.place} if row.place else {"file": redacted(file), "line": row.line}
                 one = {**at, "reason": row.reason, "text": text}
                 self._write(json.dumps(one, ensure_ascii=False).encode() + b"\n")
-            if self.room < 0:
+            if self.limit.rows is not None and self.count > self.limit.rows:
                 self._fail(f"more than {self.limit} cannot be read")
 
     def were_read(self, rows: int) -> None:
@@ -339,15 +335,22 @@ class BadMessages(BadRows):
         #: the places of the last `_KNOWN` of them
         self._known: dict[str, None] = {}
 
-    def knows(self, place: str) -> bool:
-        return place in self._known
+    @property
+    def room(self) -> int:
+        # those that were counted may be found again
+        return sys.maxsize if self.limit.rows is None else self.limit.rows
+
+    def of_file(self) -> BadOfFile:
+        """Return what becomes of the bad rows of one file of the stream."""
+        return BadOfFile(self)
 
     def take(self, file: str, rows: Sequence[BadRow]) -> None:
         try:
             for row in rows:
-                if not self.knows(row.place):
+                place = row.place or f"{file}:{row.line}"
+                if place not in self._known:
                     super().take(file, [row])
-                    self._known[row.place] = None
+                    self._known[place] = None
                     if len(self._known) > _KNOWN:
                         del self._known[next(iter(self._known))]
         finally:
@@ -376,6 +379,27 @@ class BadMessages(BadRows):
         if self._file is not None:
             with self._storing():
                 sync(self._file)
+
+
+class BadOfFile(BadRows):
+    """The bad rows of one file of a stream of files: they are the stream's."""
+
+    def __init__(self, stream: BadMessages) -> None:
+        super().__init__(None, stream.limit)
+        self._stream = stream
+
+    @property
+    def room(self) -> int:
+        return self._stream.room
+
+    def take(self, file: str, rows: Sequence[BadRow]) -> None:
+        self._stream.take(file, rows)
+
+    def were_read(self, rows: int) -> None:
+        self._stream.were_read(rows)
+
+    def end(self) -> None:
+        """Judge nothing: other files follow."""
 
 
 @contextlib.contextmanager

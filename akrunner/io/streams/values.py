@@ -89,7 +89,7 @@ def without_bad(
     except NotTheirs:
         raise
     except SourceError:
-        good, odd = _sorted(entries, read, bad.room, lambda one: bad.knows(told(one)[0]))
+        good, odd = _sorted(entries, read, bad.room)
         batch = read(good, True) if good else None
         # only now, as a registry that goes away before lets all of them be read again
         bad.take("", [_reasoned(one, read, told) for one in odd])
@@ -99,21 +99,17 @@ def without_bad(
 
 
 def _sorted(
-    entries: Sequence[Entry],
-    read: Callable[[Sequence[Entry], bool], pa.RecordBatch],
-    room: int,
-    known: Callable[[Entry], bool],
+    entries: Sequence[Entry], read: Callable[[Sequence[Entry], bool], pa.RecordBatch], room: int
 ) -> tuple[list[Entry], list[Entry]]:
     """Return (the entries that can be read each by itself, the others, found by halving).
 
     Args:
-        room: if there are more of the others that are new, the rest is not looked at.
-        known: whether one of the others was counted before.
+        room: if there are more of the others, the rest is not looked at.
     """
     good: list[Entry] = []
     odd: list[Entry] = []
     waiting = [entries]
-    while waiting and room >= 0:
+    while waiting and len(odd) <= room:
         part = waiting.pop()
         try:
             read(part, False)
@@ -125,7 +121,6 @@ def _sorted(
                 waiting += [part[middle:], part[:middle]]
             else:
                 odd += part
-                room -= not known(part[0])
         else:
             good += part
     return good, odd

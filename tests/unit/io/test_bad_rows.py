@@ -186,14 +186,17 @@ def test_bad_messages_that_come_again_do_not_count_against_the_limit(monkeypatch
     bad = made(max_bad_rows=3).of_messages()
     for _ in range(4):
         bad.take("", rows(1, 2, 3))
-    assert bad.count == 3 and len(bad.news()) == 3 and bad.room == 0
+    assert bad.count == 3 and len(bad.news()) == 3
     with pytest.raises(SourceError, match="more than 3 rows cannot be read"):
         bad.take("", rows(3, 4))
     # what is kept to know them again does not grow for ever
     monkeypatch.setattr(bad_rows, "_KNOWN", 2)
     bad = made().of_messages()
     bad.take("", rows(1, 2, 3))
-    assert [bad.knows(one.place) for one in rows(1, 2, 3)] == [False, True, True]
+    bad.take("", rows(2, 3))
+    assert bad.count == 3
+    bad.take("", rows(1))
+    assert bad.count == 4
 
 
 def test_messages_that_are_one_too_many_are_in_the_file(tmp_path: Path) -> None:
@@ -214,3 +217,22 @@ def test_bad_rows_stay_if_a_signal_ended_the_job_behind_its_output(taken: bool, 
             raise KeyboardInterrupt
         last_step("out.csv", lambda: signal.raise_signal(signal.SIGINT))
     assert len(list((tmp_path / "bad").iterdir())) == taken
+
+
+def test_the_bad_rows_of_a_file_of_a_stream_are_the_streams(tmp_path: Path) -> None:
+    bad = made(str(tmp_path / "bad"), "1%").of_messages()
+    with kept(bad):
+        for _ in range(2):
+            # each file again, as `max_restarts=` does
+            for name in ("a.csv", "b.csv"):
+                one = bad.of_file()
+                one.take(name, [BadRow(line, "why", b"x") for line in (2, 5)])
+                one.were_read(1)
+                one.end()
+        assert bad.count == 4 and bad.room == one.room > 100
+        with pytest.raises(SourceError, match="4 of the first 8 rows cannot be read, more than 1%"):
+            bad.end()
+        bad.commit()
+    (file,) = (tmp_path / "bad").iterdir()
+    found = [(one["file"], one["line"]) for one in map(json.loads, file.read_bytes().splitlines())]
+    assert found == [("a.csv", 2), ("a.csv", 5), ("b.csv", 2), ("b.csv", 5)]
