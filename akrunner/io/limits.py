@@ -53,6 +53,23 @@ def limited(timeout: float | None, stall_timeout: float | None) -> Iterator[None
         _LIMITS.reset(token)
 
 
+def check_time(what: str) -> float | None:
+    """Return how many seconds the job has left; None: as many as it likes. Args: what: whom it waits for, in errors.
+
+    Raises:
+        JobTimeoutError: none.
+    """
+    limits = _LIMITS.get()
+    if limits.until is None:
+        return None
+    left = limits.until - time.monotonic()
+    if left <= 0:
+        raise JobTimeoutError(
+            f"the job took longer than timeout={limits.timeout or 0:g} s and was stopped while it waited for {what}"
+        ) from None
+    return left
+
+
 def quiet() -> float | None:
     """Return how many seconds a wait in which something has to move may take; None: as many as it likes."""
     return _LIMITS.get().stall_timeout
@@ -80,10 +97,7 @@ def waited(call: Callable[[], _Given], interrupt: Callable[[], Any] | None, what
     try:
         return heard(call, interrupt, min((one for one in (left, seconds) if one is not None), default=None))
     except TimeoutError:
-        if limits.until is not None and time.monotonic() >= limits.until:
-            raise JobTimeoutError(
-                f"the job took longer than timeout={limits.timeout or 0:g} s and was stopped while it waited for {what}"
-            ) from None
+        check_time(what)
         if seconds is None:
             # of the work itself
             raise
