@@ -164,7 +164,8 @@ def _write_all(job: akrunner.StreamJob, output: Output, screen: show.Screen) -> 
     elif output.live:
         _in_place(job, output.path, screen)
     else:
-        _committed(job, output, screen)
+        with job.limited():
+            _committed(job, output, screen)
 
 
 def _in_place(job: akrunner.StreamJob, path: str, screen: show.Screen) -> None:
