@@ -61,6 +61,11 @@ def narrowed(timeout: float | None, stall_timeout: float | None) -> Limits:
     return Limits(timeout or _LIMITS.get().timeout, until, stall_timeout or None)
 
 
+def current() -> Limits:
+    """Return the limits of the block that runs."""
+    return _LIMITS.get()
+
+
 @contextlib.contextmanager
 def under(limits: Limits) -> Iterator[None]:
     """Limit the waits in a block. Args: limits: those of a job that began earlier."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from akrunner.foreign import ours, redacted, underway
 from akrunner.io import formats, streams, systems
 from akrunner.io.bad_rows import BadRows, kept
 from akrunner.io.commits import uncommitted
-from akrunner.io.limits import limited
+from akrunner.io.limits import Limits, current, limited, narrowed, under
 from akrunner.io.paths import check_apart, expand
 from akrunner.io.sinks import FirstBatchSink
 from akrunner.prepare.arguments import SchemaLike
@@ -144,7 +144,9 @@ def run_into(
         that was there before is still there. A job with output tables has committed them by then, with this sink
         (`akrunner.engines.attempts`); if only the sink failed, its error says that the tables are written.
     """
-    with uncommitted(sink), limited(*waits) if waits is not None else nullcontext():
+    limits = narrowed(*waits) if waits is not None else current()
+    # what is aborted is given its time, also if the job's time is over
+    with under(Limits()), uncommitted(sink), under(limits):
         outcome = run()
         if outcome.only_asked:
             # here, and not behind the block, where a failure would be told as one behind a commit
