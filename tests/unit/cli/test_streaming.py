@@ -145,6 +145,16 @@ def test_an_output_is_committed_within_the_limits_of_the_job(folder: Path, monke
     assert seen == [(given.until, 30)] and (folder / "o.csv").exists()
 
 
+def test_the_look_at_an_output_before_a_job_is_in_the_job_s_time(
+    folder: Path, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[float | None] = []
+    monkeypatch.setattr(streaming, "check_stream_output", lambda *given: seen.append(limits.deadline()))
+    started([1])
+    run(Output("o.csv", False, False), timeout=600.0)
+    assert seen[0] is not None and limits.deadline() is None
+
+
 @pytest.mark.parametrize("live", [False, True])
 def test_an_output_without_rows_is_there_too(live: bool, folder: Path, started: Started) -> None:
     started()
