@@ -13,6 +13,7 @@ from akrunner.errors import ConfigError, ModelError, WriteError
 from akrunner.foreign import ours, underway
 from akrunner.io.bad_rows import kept
 from akrunner.io.layouts import PLAIN, Layout
+from akrunner.io.limits import narrowed, under
 from akrunner.io.sinks import FirstBatchSink, MemorySink
 from akrunner.model import Model, check_target, new_folder, remove_checkpoints
 from akrunner.prepare.arguments import Arguments, PathLike
@@ -31,7 +32,7 @@ def run_batch(given: Arguments, observer: Observer | None) -> Result:
     given, engine = _with_engine(given, observer)
     with in_time(given.timeout):
         prepared = prepare("batch", given)
-    return _run(prepared, engine, observer, given.output, given.output_format, given.overwrite, layout_of(given))
+        return _run(prepared, engine, observer, given.output, given.output_format, given.overwrite, layout_of(given))
 
 
 def run_train(
@@ -53,6 +54,7 @@ def run_train(
         raise ConfigError("resume= goes on with what remove_checkpoint_before_training= removes: give one of them")
     with in_time(given.timeout):
         prepared = prepare("train", given)
+        limits = narrowed(*prepared.job.supervision.waits)
     if prepared.job.checkpoint_dir is not None and remove_checkpoint_before_training:
         with ours(ConfigError, f"checkpoint_dir: cannot empty {prepared.job.checkpoint_dir}"):
             remove_checkpoints(prepared.job.checkpoint_dir)
@@ -60,7 +62,8 @@ def run_train(
     try:
         job = dataclasses.replace(prepared.job, model_dir=folder)
         with kept(prepared.table.bad):
-            result = _run(Prepared(job, prepared.table), engine, observer, None, None, False)
+            with under(limits):
+                result = _run(Prepared(job, prepared.table), engine, observer, None, None, False)
             model_dir = os.path.join(folder, "model")
             if all(task.only_asked for task in result.tasks) and not (os.path.isdir(model_dir) and os.listdir(model_dir)):
                 leftovers.drop(folder)
@@ -83,6 +86,7 @@ def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> Str
     with in_time(given.timeout):
         given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))
         prepared = prepare("stream", given)
+        limits = narrowed(*prepared.job.supervision.waits)
     schema = prepared.job.output_schema
     table = prepared.table
     return StreamJob(
@@ -91,6 +95,7 @@ def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> Str
         table.arriving,
         prepared.job.supervision.max_restarts,
         prepared.job.resume,
+        limits,
     )
 
 
@@ -123,8 +128,7 @@ def _run(
     path = os.fspath(output)
     sink: OutputSink | FirstBatchSink
     if schema is not None:
-        with in_time(job.supervision.timeout):
-            sink = sink_to(path, schema.arrow, codec.write_examples, output_format, overwrite, layout)
+        sink = sink_to(path, schema.arrow, codec.write_examples, output_format, overwrite, layout)
     else:
         # the output is no table by name: `prepare` makes sure that such an output has an output schema
         sink = FirstBatchSink(

@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TypeAlias
@@ -16,6 +17,7 @@ import pyarrow as pa
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
 from akrunner.errors import ConfigError, JobCancelledError
 from akrunner.io import streams
+from akrunner.io.limits import Limits, under
 from akrunner.io.streams.arriving import Arriving, Mark
 from akrunner.io.streams.base import StreamSink, TransactionSink
 from akrunner.spec import TaskSpec
@@ -65,6 +67,7 @@ class StreamJob:
         arriving: Arriving | None = None,
         restarts: int = 0,
         resume: bool = False,
+        limits: Limits = Limits(),  # noqa: B008 -- a tuple is not changed
     ) -> None:
         """Start the job at once, in a thread.
 
@@ -74,8 +77,10 @@ class StreamJob:
             arriving: stores the source's positions; None: it has none.
             restarts: how many times the job may be started again after a failure.
             resume: whether it goes on with the saves of an earlier job.
+            limits: how long it may take, and what is done with its rows.
         """
         self._restarts, self._resume = restarts, resume
+        self._limits = limits
         self.schema = schema
         self.stats: Stats | None = None
         self.tasks: tuple[TaskResult, ...] = ()
@@ -97,7 +102,8 @@ class StreamJob:
 
     def _run(self) -> None:
         try:
-            outcome = self._start(self, self._cancel)
+            with under(self._limits):
+                outcome = self._start(self, self._cancel)
             self.stats, self.tasks, self.work_dir = outcome.stats, outcome.tasks, outcome.work_dir
         except BaseException as e:
             self._error = e
@@ -274,6 +280,15 @@ class StreamJob:
             self._flush = None
             sink.close()
         return sink.rows
+
+    def limited(self) -> AbstractContextManager[None]:
+        """Give what is done with the rows the job's limits: within the block, who writes them to a database waits no longer than
+        `timeout=` and `stall_timeout=` say.
+
+        Returns:
+            the block, for `with`.
+        """
+        return under(self._limits)
 
     def hold(self) -> None:
         """Store no position of the source until `release`: what the caller makes of the batches is safe only at its end."""

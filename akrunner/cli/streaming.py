@@ -24,7 +24,7 @@ from akrunner.io import formats
 from akrunner.io.commits import told_of
 from akrunner.io.sinks import LineWriter
 from akrunner.io.streams import check_restarts, is_stream
-from akrunner.running.outputs import check_stream_apart, check_stream_output, check_stream_url, run_into, stream_sink
+from akrunner.running.outputs import check_stream_apart, check_stream_output, check_stream_url, in_time, run_into, stream_sink
 
 #: seconds that a stream has, after SIGTERM or Ctrl-C, to answer the rows that it has read
 _FINISH_SECONDS = 8.0
@@ -50,14 +50,18 @@ def run(script: str, inputs: list[str], output: Output, screen: show.Screen, opt
 
     Raises: ConfigError: an argument is wrong; nothing was started.
     """
-    check(inputs, output, options)
-    _write_out(akrunner.stream(script, inputs[0], **options), output, screen)
+    with in_time(options.get("timeout")):
+        check(inputs, output, options)
+        started = akrunner.stream(script, inputs[0], **options)
+    _write_out(started, output, screen)
 
 
 def predict(model: str, inputs: list[str], output: Output, screen: show.Screen, options: dict[str, Any]) -> None:
     """Run a model over lines as they come, until the input ends. Raises: ConfigError: as `run` does."""
-    _check(inputs, output, options)
-    _write_out(akrunner.predict_stream(model, inputs[0], **options), output, screen)
+    with in_time(options.get("timeout")):
+        _check(inputs, output, options)
+        started = akrunner.predict_stream(model, inputs[0], **options)
+    _write_out(started, output, screen)
 
 
 def check(inputs: list[str], output: Output, options: dict[str, Any]) -> None:
@@ -164,7 +168,8 @@ def _write_all(job: akrunner.StreamJob, output: Output, screen: show.Screen) -> 
     elif output.live:
         _in_place(job, output.path, screen)
     else:
-        _committed(job, output, screen)
+        with job.limited():
+            _committed(job, output, screen)
 
 
 def _in_place(job: akrunner.StreamJob, path: str, screen: show.Screen) -> None:

@@ -77,7 +77,7 @@ class Supervisor:
         self._onlooker = Onlooker(run.observer)
         self._group = TaskGroup(run, launcher, self._onlooker)
         self._receiver = Receiver(run, self._group)
-        self._state = State.first(Rules.of(run.job), run.began, self._began)
+        self._state = State.first(Rules.of(run.job), run.counted, self._began)
         self._taken = 0
         self._last_look = 0.0
         self._oom_before = cgroups.killed()

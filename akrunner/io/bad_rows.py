@@ -3,7 +3,7 @@
 ::
 
     parser -> take(file, rows) -> counted, the first few as warnings, DIR/.bad-rows-....partial -> commit -> DIR/bad-rows-....jsonl
-    of a stream                -> the same, but at once in DIR/bad-rows-....jsonl
+    of a stream                -> the same, but at once in DIR/bad-rows-....jsonl, whichever file of the stream they are in
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _JUDGED = 10_000
 _TEXT = 1 << 20
 #: the most characters of a row that a warning shows
 _SHORT = 80
+#: so many bad messages are known again if they come again; those before them were read long ago
+_KNOWN = 100_000
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _REPAIR = "repair the rows, give input_schema= (--input-schema) if the columns' types are not these, or raise max_bad_rows="
 
@@ -155,7 +157,7 @@ class BadRows:
 
     @property
     def room(self) -> int:
-        """How many more rows may be bad before the limit is passed, as far as that is known."""
+        """How many more rows may be bad, as far as that is known: if more are found, the limit is certainly passed."""
         return sys.maxsize if self.limit.rows is None else self.limit.rows - self.count
 
     @property
@@ -184,7 +186,7 @@ class BadRows:
                 at = {"place": row.place} if row.place else {"file": redacted(file), "line": row.line}
                 one = {**at, "reason": row.reason, "text": text}
                 self._write(json.dumps(one, ensure_ascii=False).encode() + b"\n")
-            if self.room < 0:
+            if self.limit.rows is not None and self.count > self.limit.rows:
                 self._fail(f"more than {self.limit} cannot be read")
 
     def were_read(self, rows: int) -> None:
@@ -325,11 +327,32 @@ class BadRows:
 
 class BadMessages(BadRows):
     """The bad rows of a stream. Each is on the disk before the stream's position moves on behind it, and stays there however the job
-    ends: the next job does not see it again."""
+    ends: the next job does not see it again. One that comes again in the same job (`max_restarts=`) is neither counted nor written
+    again."""
+
+    def __init__(self, directory: str | None, limit: Limit) -> None:
+        super().__init__(directory, limit)
+        #: the places of the last `_KNOWN` of them
+        self._known: dict[str, None] = {}
+
+    @property
+    def room(self) -> int:
+        # those that were counted may be found again
+        return sys.maxsize if self.limit.rows is None else self.limit.rows
+
+    def of_file(self) -> BadOfFile:
+        """Return what becomes of the bad rows of one file of the stream."""
+        return BadOfFile(self)
 
     def take(self, file: str, rows: Sequence[BadRow]) -> None:
         try:
-            super().take(file, rows)
+            for row in rows:
+                place = row.place or f"{file}:{row.line}"
+                if place not in self._known:
+                    super().take(file, [row])
+                    self._known[place] = None
+                    if len(self._known) > _KNOWN:
+                        del self._known[next(iter(self._known))]
         finally:
             self._bring()
 
@@ -356,6 +379,27 @@ class BadMessages(BadRows):
         if self._file is not None:
             with self._storing():
                 sync(self._file)
+
+
+class BadOfFile(BadRows):
+    """The bad rows of one file of a stream of files: they are the stream's."""
+
+    def __init__(self, stream: BadMessages) -> None:
+        super().__init__(None, stream.limit)
+        self._stream = stream
+
+    @property
+    def room(self) -> int:
+        return self._stream.room
+
+    def take(self, file: str, rows: Sequence[BadRow]) -> None:
+        self._stream.take(file, rows)
+
+    def were_read(self, rows: int) -> None:
+        self._stream.were_read(rows)
+
+    def end(self) -> None:
+        """Judge nothing: other files follow."""
 
 
 @contextlib.contextmanager

@@ -25,15 +25,21 @@ from akrunner.io.sql import heard
 _Given = TypeVar("_Given")
 
 
-class _Limits(NamedTuple):
-    """Seconds, and the monotonic time at which the first of them are over; None: no limit."""
+class Limits(NamedTuple):
+    """The limits of a job.
+
+    Attributes:
+        timeout: how many seconds it may take; None: as many as it likes.
+        until: the monotonic time at which they are over; None: never.
+        stall_timeout: how many seconds a wait in which something has to move may take; None: as many as it likes.
+    """
 
     timeout: float | None = None
     until: float | None = None
     stall_timeout: float | None = None
 
 
-_LIMITS: ContextVar[_Limits] = ContextVar("akrunner_limits", default=_Limits())  # noqa: B039 -- a tuple is not changed
+_LIMITS: ContextVar[Limits] = ContextVar("akrunner_limits", default=Limits())  # noqa: B039 -- a tuple is not changed
 
 
 @contextlib.contextmanager
@@ -44,13 +50,53 @@ def limited(timeout: float | None, stall_timeout: float | None) -> Iterator[None
         timeout: how many seconds the block may take, at most as many as the block around it has; None: as many as that.
         stall_timeout: how many seconds a wait in which something has to move may take; None: as many as it likes.
     """
+    with under(narrowed(timeout, stall_timeout)):
+        yield
+
+
+def narrowed(timeout: float | None, stall_timeout: float | None) -> Limits:
+    """Return what `limited` limits a block by, that begins now, for another thread to have."""
     ends = (_LIMITS.get().until, time.monotonic() + timeout if timeout else None)
     until = min((one for one in ends if one is not None), default=None)
-    token = _LIMITS.set(_Limits(timeout or _LIMITS.get().timeout, until, stall_timeout or None))
+    return Limits(timeout or _LIMITS.get().timeout, until, stall_timeout or None)
+
+
+def current() -> Limits:
+    """Return the limits of the block that runs."""
+    return _LIMITS.get()
+
+
+@contextlib.contextmanager
+def under(limits: Limits) -> Iterator[None]:
+    """Limit the waits in a block. Args: limits: those of a job that began earlier."""
+    token = _LIMITS.set(limits)
     try:
         yield
     finally:
         _LIMITS.reset(token)
+
+
+def began(now: float) -> float:
+    """Return the monotonic time from which on the job's `timeout` counts. Args: now: of a job without limits."""
+    limits = _LIMITS.get()
+    return now if limits.until is None or limits.timeout is None else limits.until - limits.timeout
+
+
+def check_time(what: str) -> float | None:
+    """Return how many seconds the job has left; None: as many as it likes. Args: what: whom it waits for, in errors.
+
+    Raises:
+        JobTimeoutError: none.
+    """
+    limits = _LIMITS.get()
+    if limits.until is None:
+        return None
+    left = limits.until - time.monotonic()
+    if left <= 0:
+        raise JobTimeoutError(
+            f"the job took longer than timeout={limits.timeout or 0:g} s and was stopped while it waited for {what}"
+        ) from None
+    return left
 
 
 def quiet() -> float | None:
@@ -80,10 +126,7 @@ def waited(call: Callable[[], _Given], interrupt: Callable[[], Any] | None, what
     try:
         return heard(call, interrupt, min((one for one in (left, seconds) if one is not None), default=None))
     except TimeoutError:
-        if limits.until is not None and time.monotonic() >= limits.until:
-            raise JobTimeoutError(
-                f"the job took longer than timeout={limits.timeout or 0:g} s and was stopped while it waited for {what}"
-            ) from None
+        check_time(what)
         if seconds is None:
             # of the work itself
             raise

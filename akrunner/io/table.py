@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: the most rows in a batch that a reader gives
 BATCH_ROWS = 65536
+#: the most bytes by whose content a file is known again
+HEAD_BYTES = 1 << 16
 
 
 def _nothing() -> None:
@@ -46,6 +48,7 @@ class TableSource:
         bad: takes the table's bad rows; None: they are errors, or the table can have none.
         arriving: of a stream whose positions are stored: stores them; None of all other tables.
         notes: warnings about the table, which its job shows.
+        head: returns the first bytes of a growing file that were read so far, at most `HEAD_BYTES`; None of all other tables.
     """
 
     schema: pa.Schema
@@ -61,6 +64,7 @@ class TableSource:
     bad: BadRows | None = None
     notes: tuple[str, ...] = ()
     arriving: Arriving | None = None
+    head: Callable[[], bytes] | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in order.

@@ -24,7 +24,7 @@ from akrunner.io.csv_options import CsvOptions
 from akrunner.io.decimals import check_decimals
 from akrunner.io.follow import open_text
 from akrunner.io.formats import check_format
-from akrunner.io.limits import opened
+from akrunner.io.limits import check_time, opened
 from akrunner.io.table import TableSource
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.prepare.schemas import schema_of
@@ -116,6 +116,7 @@ class Reading:
             return opened(source, lambda: self._opened(source))
 
     def _opened(self, source: Any) -> TableSource:
+        left = check_time("its input")
         return open_source(
             source,
             read_examples=codec.read_examples,
@@ -123,7 +124,8 @@ class Reading:
             input_format=self.form,
             input_csv=self.csv,
             select=self.select,
-            select_seconds=self.select_seconds,
+            # the job's time has begun
+            select_seconds=self.select_seconds if left is None else left,
             columns=self.columns,
             defaults=self.defaults,
             decimals=self.decimals,

@@ -4,6 +4,7 @@ of a PyFlink program."""
 from __future__ import annotations
 
 import os
+import urllib.parse
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -64,11 +65,15 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
     bad = reading.bad.of_messages() if reading.bad is not None else None
 
     def file(path: str, columns: Schema | None) -> TableSource:
-        return replace(reading, schema=columns).open(path)
+        found = None
+        if bad is not None:
+            # a file that only tells the columns is read again for its rows
+            found = bad.of_file() if columns is not None else BadRows(None, bad.limit)
+        return replace(reading, schema=columns, bad=found).open(path)
 
     system = streams.system_of(url)
     if bad is not None and system.has_files:
-        raise SourceError(f"bad_rows= (--bad-rows): {shown_url} are files that are read as a whole: leave it out")
+        _check_apart(bad, url)
     if form is not None and not system.has_files:
         raise SourceError(f"input_format= (--input-format) is for files; {shown_url} says with ?value= what its values are")
     if reading.csv is not None and not system.has_files:
@@ -81,6 +86,16 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
     return {"source": opened, "input_format": None, "input_schema": None, "input_csv": None}
 
 
+def _check_apart(bad: BadRows, url: str) -> None:
+    """Check that bad rows are not written to the directory in which files arrive. Raises: SourceError: they are."""
+    folder = urllib.parse.unquote(url.partition("?")[0].partition("://")[2])
+    if bad.directory is not None and os.path.realpath(bad.directory) == os.path.realpath(folder):
+        raise SourceError(
+            f"bad_rows= (--bad-rows): {bad.directory} is the directory in which files arrive: what is written there would be read as one "
+            "of them; name another directory"
+        )
+
+
 def _reading(given: Mapping[str, Any]) -> Reading:
     """Check the arguments that say how rows are written. Raises: ConfigError: a value is wrong."""
     names = ("input_schema", "input_format", "input_csv", "bad_rows", "max_bad_rows")
@@ -88,7 +103,7 @@ def _reading(given: Mapping[str, Any]) -> Reading:
 
 
 def _leaving_out(table: TableSource, bad: BadRows) -> TableSource:
-    """Return a stream of messages whose bad ones are left out and counted."""
+    """Return a stream whose bad messages, or rows of files, are left out and counted."""
     assert table.arriving is not None
     table.arriving.source.bad = bad
 

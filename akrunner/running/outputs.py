@@ -15,7 +15,7 @@ from akrunner.foreign import ours, redacted, underway
 from akrunner.io import formats, streams, systems
 from akrunner.io.bad_rows import BadRows, kept
 from akrunner.io.commits import uncommitted
-from akrunner.io.limits import limited
+from akrunner.io.limits import Limits, current, limited, narrowed, under
 from akrunner.io.paths import check_apart, expand
 from akrunner.io.sinks import FirstBatchSink
 from akrunner.prepare.arguments import SchemaLike
@@ -126,25 +126,27 @@ def keeping(bad: BadRows | None, run: Callable[[], Job]) -> Job:
 
 
 def in_time(timeout: object) -> AbstractContextManager[None]:
-    """Limit the time in which a block opens a job's input and output. Args: timeout: the job's, which may be no number yet: then it is refused
-    later."""
+    """Limit the time of a block that opens a job's input and output, and runs the job. Args: timeout: the job's, which may be no number yet:
+    then it is refused later."""
     if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0:
         return limited(float(timeout), None)
     return limited(None, None)
 
 
 def run_into(
-    sink: OutputSink | FirstBatchSink, run: Callable[[], Job], waits: tuple[float | None, float | None] = (None, None)
+    sink: OutputSink | FirstBatchSink, run: Callable[[], Job], waits: tuple[float | None, float | None] | None = None
 ) -> Job:
     """Run a job that writes to a sink, and commit its output, or nothing if its script was only asked for its help.
 
-    Args: waits: as `SupervisionSpec.waits`, for the waits of the sink.
+    Args: waits: as `SupervisionSpec.waits`, for the waits of the sink; None: the block around this has limits.
     Returns: the return value of `run`, once the job has ended.
     Raises: the exceptions of `run`; WriteError: the output cannot be stored. In both cases the output is not written, and one
         that was there before is still there. A job with output tables has committed them by then, with this sink
         (`akrunner.engines.attempts`); if only the sink failed, its error says that the tables are written.
     """
-    with uncommitted(sink), limited(*waits):
+    limits = narrowed(*waits) if waits is not None else current()
+    # what is aborted is given its time, also if the job's time is over
+    with under(Limits()), uncommitted(sink), under(limits):
         outcome = run()
         if outcome.only_asked:
             # here, and not behind the block, where a failure would be told as one behind a commit

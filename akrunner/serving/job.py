@@ -42,6 +42,8 @@ from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError
 from akrunner.foreign import ours, redacted
 from akrunner.io.bad_rows import kept
+from akrunner.io.layouts import Layout
+from akrunner.io.limits import narrowed
 from akrunner.io.partitioner import rechunk
 from akrunner.io.paths import check_apart
 from akrunner.io.sinks import MemorySink
@@ -82,6 +84,11 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     check_output(given.output, given.output_format, given.overwrite, None, layout)
     with in_time(given.timeout):
         prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
+        return _run(prepared, given, engine, observer, layout)
+
+
+def _run(prepared: Prediction, given: PredictArguments, engine: Engine, observer: Observer | None, layout: Layout) -> Result:
+    """Run a prepared prediction, and keep its rows in memory or write them to its output."""
     schema = prepared.plan.result
     if given.output is None:
         memory = MemorySink(schema)
@@ -90,7 +97,7 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     if prepared.table.read_from is not None:
         check_apart(prepared.table.read_from, given.output)
     _check_replaces_nothing(given)
-    with in_time(given.timeout), ours(SinkError, f"output: {given.output}"):
+    with ours(SinkError, f"output: {given.output}"):
         path = os.fspath(given.output)
         sink = sink_to(path, schema, codec.write_examples, given.output_format, given.overwrite, layout)
     with kept(prepared.table.bad):
@@ -117,10 +124,12 @@ def run_predict_stream(
     with in_time(given.timeout):
         given = replace(given, **arriving_source(vars(given), follow, engine))
         prepared = Prediction.prepare(given, engine, arriving=True)
+        limits = narrowed(*prepared.job.supervision.waits)
     return StreamJob(
         lambda sink, cancel: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, observer, cancel, watched)),
         prepared.plan.result,
         prepared.table.arriving,
+        limits=limits,
     )
 
 

@@ -23,12 +23,12 @@ class Refusal(Exception):
 
 class Registry:
     """Attributes: url; asked: (method, path) of each request; login: "user:password" that it wants, "" for none; fails: whether it
-    answers every request with 500."""
+    answers every request with 500; hidden: whether a proxy before it answers every request with a page of its own, and 404."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
         self.login = ""
-        self.fails = False
+        self.fails = self.hidden = False
         #: schemas by their id, from 1 on; subject -> ids of its versions, from 1 on
         self._schemas: list[dict[str, Any]] = []
         self._subjects: dict[str, list[int]] = {}
@@ -140,6 +140,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         except Refusal as e:
             status, answer = e.status, {"error_code": e.code, "message": str(e)}
         data = json.dumps(answer).encode()
+        if self.registry.hidden:
+            status, data = 404, b"<html>no such page</html>"
         self.send_response(status)
         self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
         self.send_header("Content-Length", str(len(data)))

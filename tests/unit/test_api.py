@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+import time
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from akrunner import model as models
 from akrunner.api import run_batch, run_stream, run_train
 from akrunner.engines.base import Outcome, Stats, TaskResult
 from akrunner.errors import ConfigError, JobError, ModelError, SinkError, WriteError
+from akrunner.io import limits
 from akrunner.launch.interpreters import Interpreter
 from akrunner.model import saving
 from akrunner.prepare import job as preparing
@@ -150,6 +152,36 @@ def test_who_looks_on_and_who_runs_it_is_checked_first(given: Any, engine: Engin
     with pytest.raises(ConfigError, match="^engine"):
         verb(given(engine=3), None)
     assert engine.jobs == []
+
+
+class Timed(Engine):
+    """Attributes: counts_from: when the time began that its job may take."""
+
+    def run(self, *given: Any) -> Outcome:
+        self.counts_from = limits.began(0.0)
+        return super().run(*given)
+
+
+@pytest.mark.parametrize("verb", ["batch", "into a file", "train", "stream"])
+def test_the_opening_of_a_table_is_in_the_time_that_its_job_may_take(given: Any, tmp_path: Path, verb: str) -> None:
+    engine, drawn = Timed(), []
+
+    def rows() -> Iterator[dict[str, int]]:
+        drawn.append(time.monotonic())
+        yield {"a": 1}
+
+    before = time.monotonic()
+    output = {"output": tmp_path / "o.csv"} if verb == "into a file" else {}
+    every = given(source=rows(), engine=engine, timeout=600, output_schema="a bigint", **output)
+    if verb == "train":
+        run_train(every, None, False, None)
+    elif verb == "stream":
+        with run_stream(every, False, None) as job, job.limited():
+            list(job)
+            assert limits.began(0.0) == engine.counts_from
+    else:
+        run_batch(every, None)
+    assert before <= engine.counts_from <= drawn[0]
 
 
 def test_a_model_is_temporary_until_it_is_saved(given: Any, leftovers: Leftovers) -> None:

@@ -232,7 +232,7 @@ class State:
         rules: what the job's arguments say of its supervision.
         tasks: the record of each task, in the cluster's order.
         stall: when something last moved.
-        job_began: when the job began.
+        job_began: from when on the time counts that the job may take.
         spawned: when the first process of this attempt was started.
         phase: what the attempt waits for.
         phase_ends: until when it waits for that; None for as long as it takes.

@@ -97,10 +97,10 @@ class Excel(Format):
             _check_size(stream, path)
             book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
             sheet = _sheet(book, table.files.sheet, path)
-            _check_formulas(book, sheet, path)
             # the size that a file states may be wrong, and rows behind it would be left out
             sheet.reset_dimensions()
-            cells = _Cells(f"sheet {sheet.title!r} of {path}", sheet.iter_rows(values_only=True))
+            cells = _Cells(f"sheet {sheet.title!r} of {path}", sheet.iter_rows(values_only=True), table.only)
+            _check_formulas(book, sheet, path, cells.drawn)
             schema = cells.begin(table.asked, like)
         return schema, closing(cells.batches(), lambda: (book.close(), stream.close()))
 
@@ -182,22 +182,27 @@ def _sheet(book: Any, name: str | None, path: str) -> Any:
     return sheets[shown[0]]
 
 
-def _check_formulas(book: Any, sheet: Any, path: str) -> None:
+def _check_formulas(book: Any, sheet: Any, path: str, drawn: Sequence[int] | None) -> None:
     """Check that each formula has a result. Programs that do not calculate store none, and the cell would be read as empty.
 
+    Args:
+        drawn: the numbers of the columns that are drawn, from 0; None: all.
     Raises:
         SourceError: a formula has none.
     """
+    columns = {_letters(place).encode() for place in drawn} if drawn is not None else None
     with book._archive.open(sheet._worksheet_path) as part:
         data = b""
         while more := part.read(_LOOKED_AT):
             data = data[-_CELL_BYTES:] + more
             for found in _UNCOMPUTED.finditer(data):
+                cell = re.search(rb'\br="([A-Z]+)(\d+)"', found[1])
+                if cell is not None and columns is not None and cell[1] not in columns:
+                    continue
                 # the result of ="" is text without any characters
                 if b't="str"' not in found[1]:
-                    cell = re.search(rb'\br="(\w+)"', found[1])
                     raise SourceError(
-                        f"source: cell {cell[1].decode() if cell else ''} of sheet {sheet.title!r} of {path} has a formula without "
+                        f"source: cell {(cell[1] + cell[2]).decode() if cell else ''} of sheet {sheet.title!r} of {path} has a formula without "
                         "its result: open the file in Excel or LibreOffice, and save it"
                     )
 
@@ -208,39 +213,46 @@ class _Cells:
     Args:
         what: the words for the sheet in errors.
         rows: the values of the cells of each row.
+        only: the names of the columns that are drawn; None: all. Nothing is said of the cells of the others.
+    Attributes:
+        drawn: the numbers of the columns that are drawn, from 0; None: all.
     """
 
-    def __init__(self, what: str, rows: Iterator[Sequence[Any]]) -> None:
+    def __init__(self, what: str, rows: Iterator[Sequence[Any]], only: Sequence[str] | None) -> None:
         self._what = what
         self._rows = _filled(rows)
-        self._names: list[str] = []
+        self._number, header = next(((number, row) for number, row in self._rows if row), (0, ()))
+        while header and header[-1] is None:
+            header = header[:-1]
+        self._header = header
+        self._names = [_unescaped(str(name)) for name in header]
+        places = [place for place, name in enumerate(self._names) if only is not None and name in only]
+        # a name that is missing may be that of any column
+        self.drawn = places if places and None not in header else None
         self._kinds: list[pa.DataType] = []
         # these columns were asked for as text, and take any cell
         self._any: set[str] = set()
         self._first: list[Sequence[Any]] = []
-        self._number = 0
 
     def begin(self, asked: pa.Schema | None, like: pa.Schema | None) -> pa.Schema:
-        """Read the names and the first rows, and return the schema.
+        """Read the first rows, and return the schema. A column that is not drawn has the type null.
 
         Raises:
             SourceError: a column has no name, or cells of several types.
         """
-        self._number, header = next(((number, row) for number, row in self._rows if row), (0, ()))
-        while header and header[-1] is None:
-            header = header[:-1]
-        for place, name in enumerate(header):
+        for place, name in enumerate(self._header):
             if name is None:
                 raise SourceError(
                     f"source: cell {_cell(place, self._number)} of {self._what} is empty, and would name a column (of merged cells only "
                     "the first has the name): write a name into each cell of the first row that is not empty"
                 )
-        self._names = [_unescaped(str(name)) for name in header]
         self._first = self._next()
         columns = self._columns(self._first)
         for place, (name, column) in enumerate(zip(self._names, columns)):
             kind = None
-            if asked is not None and name in asked.names:
+            if self.drawn is not None and place not in self.drawn:
+                kind = pa.null()
+            elif asked is not None and name in asked.names:
                 family = family_of(asked.field(name).type)
                 kind = _GIVEN.get(family) if family is not None else None
                 self._any |= {name} if kind == pa.string() else set()
@@ -254,9 +266,11 @@ class _Cells:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         rows = self._first
-        schema = pa.schema(list(zip(self._names, self._kinds)))
+        places = self.drawn if self.drawn is not None else range(len(self._names))
+        schema = pa.schema([(self._names[place], self._kinds[place]) for place in places])
         while rows:
-            columns = [self._array(place, column) for place, column in enumerate(self._columns(rows))]
+            cells = self._columns(rows)
+            columns = [self._array(place, cells[place]) for place in places]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
             self._number += len(rows)
             rows = self._next()
@@ -349,11 +363,16 @@ def _filled(rows: Iterator[Sequence[Any]]) -> Iterator[tuple[int, Sequence[Any]]
 
 def _cell(place: int, row: int) -> str:
     """Return the name of a cell: C5. Args: place: the column's number, from 0; row: from 1."""
+    return f"{_letters(place)}{row}"
+
+
+def _letters(place: int) -> str:
+    """Return the name of a column: C. Args: place: its number, from 0."""
     letters, rest = "", place + 1
     while rest:
         rest, last = divmod(rest - 1, 26)
         letters = chr(65 + last) + letters
-    return f"{letters}{row}"
+    return letters
 
 
 def _is_day(value: Any) -> bool:

@@ -16,7 +16,8 @@ import itertools
 import operator
 import os
 import struct
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,13 @@ from akrunner.wire.near import nearest
 _HEAD = struct.Struct(">bI")
 _GUARD_BYTES = 16
 _LATEST, _NEW = "latest", "new"
+#: seconds after which a registry is asked again for a schema that it said it does not have: a server of it that follows another one
+#: learns of a new schema a moment later
+_AGAIN_SECONDS = 0.5
+#: seconds for which it is believed then
+_BELIEVED_SECONDS = 10.0
+#: how many schemas it is asked for in one go, so that few of them share the pause before it is asked again
+_AT_ONCE = 100
 
 
 class _Odd(Exception):
@@ -72,8 +80,12 @@ class AvroColumns:
         columns = columns_of(found.told, found.called, None)
         # a message without a value is a row of nulls
         self.schema = pa.schema([pa.field(field.name, field.type) for field in columns])
-        #: id -> what reads its records, or why nothing does
-        self._decoders: dict[int, _Decoder | str] = {}
+        self._schemas = _Schemas(self._registry, self._reader, self.schema)
+
+    def begin(self) -> None:
+        """Begin with new values. Until then the registry's word that it lacks an id stays: who looks for the bad ones of some values
+        reads them several times."""
+        self._schemas.forget()
 
     def columns(self, schema: pa.Schema, values: Sequence[bytes | None], where: Where | None) -> pa.RecordBatch:
         """Return one row for each value.
@@ -84,7 +96,8 @@ class AvroColumns:
             where: says where a value is, by its number; None: nobody asks which one cannot be read, which takes long to find.
         Raises:
             Away: the registry does not answer.
-            NotTheirs: the registry refuses the schema of a value, or has no such schema; or `schema` is of no such columns.
+            NotTheirs: the registry refuses the schema of a value; or `schema` is of no such columns. It does not say where the value
+                is, but has its number.
             SourceError: a value is no record of a registered schema, or does not fit the schema; the error says where it is.
         """
         lacking = next((name for name in schema.names if name not in self.schema.names), None)
@@ -97,6 +110,8 @@ class AvroColumns:
         begin = _HEAD.size
         heads = pa.array([None if one is None else one[:begin] for one in values], pa.binary()).dictionary_encode()
         numbers = heads.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        firsts = {one.as_py(): int(np.argmax(numbers == at)) for at, one in enumerate(heads.dictionary)}
+        self._schemas.learn({number: row for head, row in firsts.items() if (number := _id_of(head)) is not None})
         parts, rows = [], []
         for number in np.unique(numbers):
             here = np.flatnonzero(numbers == number)
@@ -115,23 +130,13 @@ class AvroColumns:
 
     def _decoder(self, head: bytes, where: str) -> _Decoder:
         """Return what reads the values that begin so."""
-        if len(head) < _HEAD.size or head[0] != 0:
+        number = _id_of(head)
+        if number is None:
             raise SourceError(
                 f"source: {where} is no Avro value of a schema registry, which begins with 0 and the schema's id: take value=json or "
                 "value=raw"
             )
-        _, number = _HEAD.unpack(head)
-        if number not in self._decoders:
-            try:
-                writer = self._registry.by_number(number)
-            except AkrunnerError as e:
-                place = where or "a value"
-                raise NotTheirs(f"source: {place} cannot be read as Avro: {str(e).removeprefix('source: ')}") from None
-            try:
-                self._decoders[number] = _Decoder(writer, self._reader, self.schema)
-            except (AkrunnerError, _Odd) as e:
-                self._decoders[number] = str(e).removeprefix("source: ")
-        found = self._decoders[number]
+        found = self._schemas.decoder(number)
         if isinstance(found, str):
             raise SourceError(f"source: {where} cannot be read as Avro: {found}")
         return found
@@ -155,6 +160,75 @@ class AvroColumns:
                 raise
             row, why = first_odd(len(column), lambda begin, end: asked(column[begin:end], field, 0), SourceError)
             raise SourceError(f"source: {where(row)}: {str(why).partition(f'column {field.name!r}: ')[2]}") from None
+
+
+def _id_of(head: bytes) -> int | None:
+    """Return the id of a schema in the first bytes of a value; None if there is none."""
+    if len(head) < _HEAD.size or head[0] != 0:
+        return None
+    number: int = _HEAD.unpack(head)[1]
+    return number
+
+
+class _Schemas:
+    """The schemas that values were written by, each of which the registry is asked for once.
+
+    Args:
+        registry: the registry.
+        reader: the schema that the values are read by.
+        columns: the columns of that schema.
+    """
+
+    def __init__(self, registry: Registry, reader: Registered, columns: pa.Schema) -> None:
+        self._registry = registry
+        self._reader = reader
+        self._columns = columns
+        #: id -> what reads its records, or why nothing does
+        self._decoders: dict[int, _Decoder | str] = {}
+        #: ids that the registry does not have -> when it has said so for the second time
+        self._lacking: dict[int, float] = {}
+
+    def learn(self, rows: Mapping[int, int]) -> None:
+        """Ask the registry for schemas, up to those among which it lacks one.
+
+        Args:
+            rows: the ids of the schemas -> the number of the first value of each, for errors.
+        Raises:
+            Away: the registry does not answer.
+            NotTheirs: it refuses a schema.
+        """
+        new = [number for number in rows if number not in self._decoders and number not in self._lacking]
+        for begin in range(0, len(new), _AT_ONCE):
+            lacking = [number for number in new[begin : begin + _AT_ONCE] if not self._ask(number, rows[number])]
+            if lacking:
+                time.sleep(_AGAIN_SECONDS)
+                lacking = [number for number in lacking if not self._ask(number, rows[number])]
+                self._lacking |= dict.fromkeys(lacking, time.monotonic())
+            if lacking:
+                return
+
+    def decoder(self, number: int) -> _Decoder | str:
+        """Return what reads the records of a schema, or why nothing does. `learn` was called for it, and for those before it."""
+        return self._registry.lacks(number) if number in self._lacking else self._decoders[number]
+
+    def forget(self) -> None:
+        """Forget what the registry lacked a while ago: somebody may have registered it since."""
+        until = time.monotonic() - _BELIEVED_SECONDS
+        self._lacking = {number: said for number, said in self._lacking.items() if said > until}
+
+    def _ask(self, number: int, row: int) -> bool:
+        """Ask the registry for a schema. Returns: whether it has it. Raises: as `learn`."""
+        try:
+            writer = self._registry.by_number(number)
+        except AkrunnerError as e:
+            raise NotTheirs(str(e).removeprefix("source: "), row) from None
+        if writer is None:
+            return False
+        try:
+            self._decoders[number] = _Decoder(writer, self._reader, self._columns)
+        except (AkrunnerError, _Odd) as e:
+            self._decoders[number] = str(e).removeprefix("source: ")
+        return True
 
 
 class _Decoder:

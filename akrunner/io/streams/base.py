@@ -17,7 +17,7 @@ from akrunner.errors import AkrunnerError, ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.systems.base import Url
-from akrunner.io.table import TableSource
+from akrunner.io.table import HEAD_BYTES, TableSource
 from akrunner.schema import Schema
 
 #: seconds that a server that goes away in the middle is waited for
@@ -25,7 +25,7 @@ WAIT_SECONDS = 300.0
 #: seconds in which a server must answer before a job starts
 START_SECONDS = 5.0
 #: bytes at the beginning and at the end of a file that are compared
-_SAMPLE = 1 << 16
+_SAMPLE = HEAD_BYTES
 #: the most rows that are taken at once
 TAKEN_ROWS = 8192
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -143,11 +144,21 @@ class _Counted:
 
     def reached(self) -> Mapping[str, Any]:
         if self._file is not None:
-            # what is at the path may be another file by now, or this one may have been cut off: neither has the rows that were counted
             with contextlib.suppress(OSError):
-                if _begins_so(self._file, self._seal):
-                    self._seal = _seal(self._file)
+                self._seal = self._newest(self._file)
         return {"table": self._called, "rows": self._rows, **self._seal}
+
+    def _newest(self, file: BinaryIO) -> dict[str, int]:
+        """Return what a save says now of the file whose rows were counted. Raises: OSError: it cannot be read."""
+        # what is at the path may be another file by now, or this one may have been cut off and written anew: neither has these rows
+        seals = [self._seal]
+        if self._table is not None and self._table.head is not None:
+            # of the bytes that were read, as the file may have been empty when it was opened, like any that is cut off
+            head = self._table.head()
+            seals.append({"bytes": len(head), "checksum": checksum(io.BytesIO(head), len(head))})
+        if all(_begins_so(file, seal) for seal in seals):
+            return _seal(file)
+        return max(seals, key=lambda seal: seal["bytes"])
 
     def commit(self, position: Any) -> None:
         """Do nothing: only a save remembers the place."""

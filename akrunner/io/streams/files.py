@@ -102,7 +102,7 @@ class _Arrived:
     """The rows of the files of a directory as a `StreamSource`."""
 
     ready = True
-    #: files give their own to `BadRows`
+    #: what opens a file gives its bad rows to it
     bad: BadRows | None = None
     ended = False
 
@@ -126,6 +126,8 @@ class _Arrived:
         self._now: _File | None = None
         #: rows of that file that were taken
         self._taken = 0
+        #: how many rows were bad when `take` returned last
+        self._bad = 0
         self._done: list[str] = []
         self._lock = threading.Lock()
         #: files that were read, and are not remembered yet
@@ -266,6 +268,7 @@ class _Arrived:
             return None
         assert self._rows is not None and self._now is not None
         batch = next(self._rows, None)
+        before, self._bad = self._bad, self.bad.count if self.bad is not None else 0
         if batch is not None:
             self._taken += batch.num_rows
             return batch
@@ -276,7 +279,7 @@ class _Arrived:
         with self._lock:
             self._lately.append(self._now.name)
         self._rows = self._now = None
-        return None
+        return pa.RecordBatch.from_pylist([], self.schema) if self._bad > before else None
 
     def _next(self, seconds: float) -> bool:
         """Open the next file. Returns: whether there is one."""

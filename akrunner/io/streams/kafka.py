@@ -41,7 +41,7 @@ from akrunner.io.streams.base import (
 from akrunner.io.streams.kafka_client import VARIABLE, Client, brokers, kafka_address
 from akrunner.io.streams.kafka_output import Output, Transactions, check_columns
 from akrunner.io.streams.registry import check_options
-from akrunner.io.streams.values import Where, columns_of_json, without_bad
+from akrunner.io.streams.values import NotTheirs, Where, columns_of_json, without_bad
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
 
@@ -87,11 +87,12 @@ class _Kafka:
             given = avro.schema
         values, columns = with_meta(given, meta, address)
         read: ReadValues = _raw
+        begin = _nothing
         if avro is not None:
-            read = functools.partial(avro.columns, values)
+            read, begin = functools.partial(avro.columns, values), avro.begin
         elif kind == "json":
             read = functools.partial(_json, values)
-        source = Messages(address, columns, meta, read, flush_seconds)
+        source = Messages(address, columns, meta, read, begin, flush_seconds)
         return table_of(source, address, source.check)
 
     def check_output(self, url: str, schema: pa.Schema | None, source: str) -> None:
@@ -135,6 +136,10 @@ def _raw(values: Sequence[bytes | None], where: Where | None) -> pa.RecordBatch:
     return pa.record_batch([pa.array(values, pa.binary())], _VALUE)
 
 
+def _nothing() -> None:
+    pass
+
+
 def _json(schema: pa.Schema, values: Sequence[bytes | None], where: Where | None) -> pa.RecordBatch:
     return columns_of_json(values, schema, where)
 
@@ -173,18 +178,34 @@ def _cluster(client: Client) -> str | None:
 
 
 class Messages(Client):
-    """The messages of a topic as a `StreamSource`."""
+    """The messages of a topic as a `StreamSource`.
+
+    Args:
+        address: the topic's URL.
+        columns: the columns of the rows.
+        meta: those that are not in the messages' values, with their own types.
+        read: makes columns of values.
+        begin: called before `read` gets the values of new messages.
+        flush_seconds: how long a message may wait for more messages.
+    """
 
     ended = False
     bad: BadRows | None = None
 
     def __init__(
-        self, address: Address, columns: pa.Schema, meta: Mapping[str, pa.DataType], read: ReadValues, flush_seconds: float
+        self,
+        address: Address,
+        columns: pa.Schema,
+        meta: Mapping[str, pa.DataType],
+        read: ReadValues,
+        begin: Callable[[], None],
+        flush_seconds: float,
     ) -> None:
         super().__init__(address)
         self.schema = columns
         self._meta = meta
         self._read = read
+        self._begin_reading = begin
         self._flush = flush_seconds
         self._group = address.group()
         self._start = address.choice("start", ("earliest", "latest"))
@@ -496,6 +517,7 @@ class Messages(Client):
 
     def _rows(self, found: list[Any]) -> pa.RecordBatch | None:
         """Return the rows of messages, and note what comes behind them; None if none of them can be read."""
+        self._begin_reading()
         batch = without_bad(found, self._columns, self.bad, lambda one: (self._where(one), one.value() or b""))
         with self._lock:
             # the last message of each partition wins
@@ -512,7 +534,12 @@ class Messages(Client):
         offsets = list(map(methodcaller("offset"), found))
         values = list(map(methodcaller("value"), found))
 
-        read = self._read(values, (lambda row: self._where(found[row])) if locate else None)
+        try:
+            read = self._read(values, (lambda row: self._where(found[row])) if locate else None)
+        except NotTheirs as e:
+            if e.row is None:
+                raise
+            raise NotTheirs(f"source: {self._where(found[e.row])} cannot be read as Avro: {e}", e.row) from None
         columns: dict[str, pa.Array] = dict(zip(read.schema.names, read.columns))
         draw: dict[str, Callable[[], pa.Array]] = {
             "key": lambda: pa.array(list(map(methodcaller("key"), found)), pa.binary()),

@@ -34,6 +34,8 @@ _PREFIX = "schema.registry."
 #: the most bytes of an answer
 _LONGEST = 16 << 20
 _NOT_FOUND, _CONFLICT = 404, 409
+#: the registry's own word, by its `error_code`, that no schema has an id
+_NO_SUCH_SCHEMA = 40403
 _REFUSED = (401, 403)
 _FAILED = 500
 
@@ -65,11 +67,13 @@ class Refused(Exception):
 
     Attributes:
         status: of HTTP.
+        code: the `error_code` in the answer; None: it has none, as the answer of a proxy.
     """
 
-    def __init__(self, status: int, text: str) -> None:
+    def __init__(self, status: int, text: str, code: Any = None) -> None:
         super().__init__(text)
         self.status = status
+        self.code = code
 
 
 class Registry:
@@ -130,21 +134,23 @@ class Registry:
             raise self._wrong(e) from None
         return self._registered(found, found.get("id"), f"version {found.get('version')} of {self.subject!r}")
 
-    def by_number(self, number: int) -> Registered:
-        """Return the schema that has an id.
+    def by_number(self, number: int) -> Registered | None:
+        """Return the schema that has an id; None if the registry itself says that it has none.
 
         Raises:
             Away: the registry does not answer now.
-            AkrunnerError: there is no such schema, or it is none of Avro.
+            AkrunnerError: it is none of Avro; or it is refused, also by an answer that is not the registry's own (a proxy's 404).
         """
         try:
             return self._registered(self._ask(f"/schemas/ids/{number}"), number, f"schema {number}")
         except Refused as e:
-            if e.status == _NOT_FOUND:
-                raise self._address.wrong(
-                    f"the registry {self._url} has no schema {number}: is it the topic's (registry=)?"
-                ) from None
-            raise self._wrong(e) from None
+            if (e.status, e.code) == (_NOT_FOUND, _NO_SUCH_SCHEMA):
+                return None
+            raise self._wrong(e, f"schema {number}") from None
+
+    def lacks(self, number: int) -> str:
+        """Return, in words, that the registry has no schema with an id."""
+        return f"the registry {self._url} has no schema {number}, the id in it; is it the topic's registry (registry=)?"
 
     def check(self, told: Any) -> None:
         """Check that a schema may become the subject's newest. Raises: AkrunnerError: it may not."""
@@ -188,13 +194,13 @@ class Registry:
                 f"the registry {self._url} answers no schema for {called}: is it a schema registry?"
             ) from None
 
-    def _wrong(self, refused: Refused) -> AkrunnerError:
+    def _wrong(self, refused: Refused, asked: str | None = None) -> AkrunnerError:
         if refused.status in _REFUSED:
             return self._address.wrong(
                 f"the registry {self._url} refuses the login ({refused}); {_PREFIX}basic.auth.user.info=USER:PASSWORD belongs into "
                 f"the file of settings (config=FILE, or {VARIABLE})"
             )
-        return self._address.wrong(f"the registry {self._url} refuses {self.subject!r}: {refused}")
+        return self._address.wrong(f"the registry {self._url} refuses {asked or repr(self.subject)}: {refused}")
 
     def _incompatible(self, why: str) -> AkrunnerError:
         return self._address.wrong(
@@ -215,10 +221,10 @@ class Registry:
                 found = json.loads(answer.read(_LONGEST))
         except urllib.error.HTTPError as e:
             with e:
-                text = _message(e.read(_LONGEST), e.reason)
+                text, code = _message(e.read(_LONGEST), e.reason)
             if e.code >= _FAILED:
                 raise Away(f"the registry {self._url} fails ({text})") from None
-            raise Refused(e.code, text) from None
+            raise Refused(e.code, text, code) from None
         except (OSError, http.client.HTTPException) as e:
             raise Away(f"the registry {self._url} does not answer ({getattr(e, 'reason', None) or e})") from None
         except ValueError:
@@ -228,11 +234,13 @@ class Registry:
         return found
 
 
-def _message(data: bytes, reason: str) -> str:
+def _message(data: bytes, reason: str) -> tuple[str, Any]:
+    """Return what the body of an error says: (the message, `error_code`); (HTTP's reason, None) if the registry did not write it."""
     try:
-        return str(json.loads(data)["message"])
+        found = json.loads(data)
+        return str(found["message"]), found.get("error_code")
     except (ValueError, KeyError, TypeError):
-        return reason
+        return reason, None
 
 
 def _quoted(name: str) -> str:

@@ -26,7 +26,15 @@ Where = Callable[[int], str]
 
 
 class NotTheirs(SourceError):
-    """Values cannot be read, and the cause is not in them: a registry refuses their schema. None of them is bad."""
+    """Values cannot be read, and the cause is not in them: a registry refuses their schema. None of them is bad.
+
+    Attributes:
+        row: the number of the first value that cannot be read; None: it is about no single one.
+    """
+
+    def __init__(self, text: str, row: int | None = None) -> None:
+        super().__init__(text)
+        self.row = row
 
 
 #: a character that no JSON text has as it is

@@ -32,11 +32,14 @@ from akrunner.io.table import TableSource
 _CONNECT_SECONDS = 60.0
 
 
-#: words with which servers say that there is no table of a name
-_MISSING = re.compile(
-    r"no such table|unknown table|(table|view|relation|object)\b.{0,300}?(not found|does not exist|doesn't exist)",
-    re.IGNORECASE | re.DOTALL,
+#: how servers say that there is no table of a name: with the name, which may have those of its database and schema before it, each in
+#: quotes of any kind. A column, role or function "of table t" is none
+_MISSING = (
+    r"\b(?:no such table:?|unknown table(?: expression identifier)?)\s+{name}(?![\w\"'`\]]|\.[\w\"'`\[])|"
+    r"(?<!\bof )(?<!\bin )(?<!\bon )(?<!\bfor )(?<!\bfrom )\b(?:table or view|table|view|relation|object)\s+(?:with name\s+)?{name}\s+"
+    r"(?:(?:is |was )?not found|(?:cannot|could not) be found|does not exist|doesn't exist)\b"
 )
+_NAME = r"""["'`\[]*(?:[\w$-]+["'`\]]*\.["'`\[]*)*{last}["'`\]]*"""
 
 
 @dataclass(frozen=True)
@@ -146,16 +149,20 @@ class Server(abc.ABC):
             try:
                 return _schema_of(cursor, f"SELECT * FROM {self.named(place.table or '')}")
             except Exception as e:
-                if self.is_missing(e):
+                if self.is_missing(e, place.table or ""):
                     return None
                 raise
 
-    def is_missing(self, error: Exception) -> bool:
-        """Whether a driver's error about a query of a whole table means that there is no such table, and nothing else."""
+    def is_missing(self, error: Exception, table: str) -> bool:
+        """Whether a driver's error about a query of a whole table means that there is no such table, and nothing else: not that one which
+        it is a view of is missing."""
         status = getattr(error, "status_code", None)
         if status is None or isinstance(error, AkrunnerError):
             return False
-        return getattr(status, "name", "") == "NOT_FOUND" or bool(_MISSING.search(str(error)))
+        name = _NAME.format(last=re.escape(table.rpartition(".")[2]))
+        return getattr(status, "name", "") == "NOT_FOUND" or bool(
+            re.search(_MISSING.format(name=name), str(error), re.IGNORECASE)
+        )
 
     def matched(self, names: Sequence[str], table: pa.Schema) -> list[str]:
         """Return the names that a job's columns have in a table."""

@@ -92,7 +92,7 @@ class _Snowflake(Server):
         capitals = {one.upper(): one for one in table.names}
         return [name if name in table.names else capitals.get(name.upper(), name) for name in names]
 
-    def is_missing(self, error: Exception) -> bool:
+    def is_missing(self, error: Exception, table: str) -> bool:
         return (getattr(error, "vendor_code", None), getattr(error, "sqlstate", None)) == _MISSING
 
     def rehearse(self, target: Target) -> None:

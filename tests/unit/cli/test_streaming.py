@@ -17,6 +17,8 @@ from akrunner.cli.show import Screen
 from akrunner.cli.streaming import Output
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
 from akrunner.errors import ConfigError, JobError, SinkError, WriteError
+from akrunner.io import limits
+from akrunner.io.sinks import FileSink
 from akrunner.io.streams.arriving import Mark
 from akrunner.spec import TaskSpec
 from akrunner.stream_job import StreamJob
@@ -123,6 +125,34 @@ def test_an_output_has_all_rows_once_the_stream_has_ended(
     run(Output(name, False, live))
     assert (folder / name).read_text() == text
     assert f"output: {name}" in capsys.readouterr().err
+
+
+def test_an_output_is_committed_within_the_limits_of_the_job(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, seen = limits.narrowed(600, 30), []
+    monkeypatch.setattr(
+        akrunner,
+        "stream",
+        lambda script, source, **options: StreamJob(lambda sink, cancel: Outcome((), STATS, None), SCHEMA, limits=given),
+    )
+    commit = FileSink.commit
+
+    def committed(sink: FileSink) -> None:
+        seen.append((limits.deadline(), limits.quiet()))
+        commit(sink)
+
+    monkeypatch.setattr(FileSink, "commit", committed)
+    run(Output("o.csv", False, False))
+    assert seen == [(given.until, 30)] and (folder / "o.csv").exists()
+
+
+def test_the_look_at_an_output_before_a_job_is_in_the_job_s_time(
+    folder: Path, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[float | None] = []
+    monkeypatch.setattr(streaming, "check_stream_output", lambda *given: seen.append(limits.deadline()))
+    started([1])
+    run(Output("o.csv", False, False), timeout=600.0)
+    assert seen[0] is not None and limits.deadline() is None
 
 
 @pytest.mark.parametrize("live", [False, True])

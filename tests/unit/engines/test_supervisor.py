@@ -34,7 +34,7 @@ class Stage:
         did: what was done, in order.
         starts: what the task says once it is started; enters: and once it is told to begin.
         error: of a thread of the host. exit: of its process.
-        check: what the launcher's `check` raises.
+        check: what the launcher's `check` raises. counted: from when on the job's time counts; it begins at 1000.
     """
 
     def __init__(self) -> None:
@@ -52,6 +52,7 @@ class Stage:
         self.cancel: Any = None
         self.guard: list[str | None] = []
         self.tables: Any = None
+        self.counted = 1000.0
 
     def run(self, **wait: Any) -> Any:
         job = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", ClusterSpec(), supervision=SupervisionSpec(**wait))
@@ -60,7 +61,7 @@ class Stage:
             save_stall=lambda text: self.did.append("stall saved"), log_path=lambda task: "/work/log",
         )  # fmt: skip
         run: Any = types.SimpleNamespace(
-            job=job, source=None, sink=None, observer=self, cancel=self.cancel, work=work, warnings=self.warnings, began=1000.0, disks={},
+            job=job, source=None, sink=None, observer=self, cancel=self.cancel, work=work, warnings=self.warnings, began=1000.0, counted=self.counted, disks={},
             guard=types.SimpleNamespace(check=lambda: self.guard.pop() if self.guard else None),
             patience=types.SimpleNamespace(heard=self.heard), tables=self.tables, hear=lambda: self.warnings.extend(self.bad_rows),
         )  # fmt: skip
@@ -270,6 +271,14 @@ def test_a_job_that_takes_too_long_has_the_stacks_of_its_tasks(stage: Stage) -> 
     error = failed.value.error("", [])
     assert isinstance(error, JobTimeoutError) and "timeout=30" in str(error)
     assert error.failure is not None and error.failure.log_tail == "Current thread"
+
+
+def test_the_time_in_which_tables_were_opened_counts(stage: Stage) -> None:
+    stage.run(timeout=300)
+    stage.counted -= 300
+    with pytest.raises(AttemptFailed) as failed:
+        stage.run(timeout=300)
+    assert failed.value.kind is FailureKind.TIMEOUT
 
 
 def test_a_job_in_which_nothing_moves_is_stalled_and_what_is_known_is_saved(stage: Stage) -> None:

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from akrunner.errors import ConfigError, SourceError
+from akrunner.io import bad_rows
 from akrunner.io.bad_rows import MOST_BAD_ROWS, BadRow, BadRows, Limit, kept
 from akrunner.io.commits import last_step
 from akrunner.options import OPTIONS
 
 
-def made(bad_rows: Any = "skip", max_bad_rows: Any = 100) -> BadRows:
-    found = BadRows.of(bad_rows, max_bad_rows)
+def made(place: Any = "skip", max_bad_rows: Any = 100) -> BadRows:
+    found = BadRows.of(place, max_bad_rows)
     assert found is not None
     return found
 
@@ -167,21 +168,41 @@ def test_a_bad_message_is_in_the_file_at_once_and_stays_there(tmp_path: Path) ->
         (file,) = (tmp_path / "bad").iterdir()
         assert file.name.startswith("bad-rows-") and len(file.read_bytes().splitlines()) == 1
         bad.take("", [BadRow(0, "no object", b"[2]", "the message at offset 5")])
-        # it comes again after a crash, and is counted again
+        # it comes again after a crash
         bad.take("", [BadRow(0, "no object", b"[2]", "the message at offset 5")])
-        assert bad.count == 3
+        assert bad.count == 2
         raise ZeroDivisionError
     first, *others = map(json.loads, file.read_bytes().splitlines())
     assert first == {"place": "the message at offset 4", "reason": "no object", "text": "[1]"}
-    assert [one["text"] for one in others] == ["[2]", "[2]"]
+    assert [one["text"] for one in others] == ["[2]"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert bad.summary() == [f"source: 3 rows of the input could not be read and were written to {file}"]
+    assert bad.summary() == [f"source: 2 rows of the input could not be read and were written to {file}"]
+
+
+def test_bad_messages_that_come_again_do_not_count_against_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows(*offsets: int) -> list[BadRow]:
+        return [BadRow(0, "no object", b"[1]", f"the message at offset {one}") for one in offsets]
+
+    bad = made(max_bad_rows=3).of_messages()
+    for _ in range(4):
+        bad.take("", rows(1, 2, 3))
+    assert bad.count == 3 and len(bad.news()) == 3
+    with pytest.raises(SourceError, match="more than 3 rows cannot be read"):
+        bad.take("", rows(3, 4))
+    # what is kept to know them again does not grow for ever
+    monkeypatch.setattr(bad_rows, "_KNOWN", 2)
+    bad = made().of_messages()
+    bad.take("", rows(1, 2, 3))
+    bad.take("", rows(2, 3))
+    assert bad.count == 3
+    bad.take("", rows(1))
+    assert bad.count == 4
 
 
 def test_messages_that_are_one_too_many_are_in_the_file(tmp_path: Path) -> None:
     bad = made(str(tmp_path / "bad"), 1).of_messages()
     with pytest.raises(SourceError, match="more than 1 row cannot be read"), kept(bad):
-        take(bad, 2)
+        bad.take("", [BadRow(0, "why", b"x", place) for place in ("entry 1", "entry 2")])
     (file,) = (tmp_path / "bad").iterdir()
     assert len(file.read_bytes().splitlines()) == 2
 
@@ -196,3 +217,22 @@ def test_bad_rows_stay_if_a_signal_ended_the_job_behind_its_output(taken: bool, 
             raise KeyboardInterrupt
         last_step("out.csv", lambda: signal.raise_signal(signal.SIGINT))
     assert len(list((tmp_path / "bad").iterdir())) == taken
+
+
+def test_the_bad_rows_of_a_file_of_a_stream_are_the_streams(tmp_path: Path) -> None:
+    bad = made(str(tmp_path / "bad"), "1%").of_messages()
+    with kept(bad):
+        for _ in range(2):
+            # each file again, as `max_restarts=` does
+            for name in ("a.csv", "b.csv"):
+                one = bad.of_file()
+                one.take(name, [BadRow(line, "why", b"x") for line in (2, 5)])
+                one.were_read(1)
+                one.end()
+        assert bad.count == 4 and bad.room == one.room > 100
+        with pytest.raises(SourceError, match="4 of the first 8 rows cannot be read, more than 1%"):
+            bad.end()
+        bad.commit()
+    (file,) = (tmp_path / "bad").iterdir()
+    found = [(one["file"], one["line"]) for one in map(json.loads, file.read_bytes().splitlines())]
+    assert found == [("a.csv", 2), ("a.csv", 5), ("b.csv", 2), ("b.csv", 5)]

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from akrunner.errors import SourceError
+from akrunner.errors import JobTimeoutError, SourceError
 from akrunner.io import text
 from akrunner.io.follow import open_text
 from akrunner.io.formats import LINES, lines_of
+from akrunner.io.limits import limited
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
 
@@ -109,3 +110,27 @@ def test_a_growing_file_ends_when_it_is_stopped(tmp_path: Path) -> None:
         assert next(batches).num_rows == 1
         table.stop()
         assert list(batches) == []
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".csv"])
+@pytest.mark.parametrize("follow", [True, False], ids=["an empty file", "a pipe"])
+def test_the_first_rows_are_waited_for_no_longer_than_the_job_s_time(follow: bool, form: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.touch()
+    read, write = (os.open(path, os.O_RDONLY), os.open(path, os.O_WRONLY)) if follow else os.pipe()
+    lines = lines_of(form)
+    assert lines is not None
+    began = time.monotonic()
+    try:
+        with limited(0.2, None), pytest.raises(JobTimeoutError, match=f"timeout=0.2 s .* waited for rows of {path}"):
+            open_text(read, lines, None, follow, str(path))
+        assert time.monotonic() - began < 30
+        # what has come in time is there, and afterwards the job itself looks at the clock
+        os.write(write, b'{"a": 1, "s": "x"}\n' if form == ".jsonl" else b"a,s\n1,x\n")
+        with limited(60, None):
+            table = open_text(read, lines, None, follow, str(path))
+        assert next(table.batches()).to_pylist() == [{"a": 1, "s": "x"}]
+        table.stop()
+    finally:
+        os.close(read)
+        os.close(write)

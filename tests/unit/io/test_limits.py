@@ -82,3 +82,28 @@ def test_a_server_that_never_answers_is_not_waited_for_when_a_url_is_opened() ->
         assert limits.opened(place, threading.get_ident) == threading.get_ident()
     with limits.limited(600, None):
         assert limits.opened("t.csv", threading.get_ident) == threading.get_ident()
+
+
+def test_another_thread_has_the_limits_of_the_job() -> None:
+    with limits.limited(600, None):
+        given = limits.narrowed(None, 30)
+    found: list[object] = []
+
+    def look() -> None:
+        found.append(limits.deadline())
+        with limits.under(given), limits.limited(900, limits.quiet()):
+            found.extend((limits.deadline(), limits.quiet()))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert found == [None, given.until, 30] and limits.deadline() is None
+
+
+def test_what_is_left_of_the_job_s_time() -> None:
+    assert limits.check_time("it") is None and limits.began(5.0) == 5.0
+    with limits.limited(600, None):
+        left = limits.check_time("it")
+        assert left is not None and 0 < left <= 600
+    with limits.limited(1e-9, None), pytest.raises(JobTimeoutError, match="waited for it"):
+        limits.check_time("it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import types
 from pathlib import Path
@@ -11,6 +12,9 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import AkrunnerError, ConfigError, SchemaError, SourceError
+from akrunner.io.bad_rows import kept
+from akrunner.io.streams import files
+from akrunner.io.table import TableSource
 from akrunner.running.inputs import arriving_source, lines_source, table_of
 from akrunner.spec import Capabilities
 
@@ -143,8 +147,53 @@ def test_what_a_stream_does_not_take(form: str | None, follow: bool, marks: bool
         arriving("kafka://b/t?group=g", form, follow, engine(marks))
 
 
-def test_bad_rows_of_a_directory_that_is_watched_are_an_error(tmp_path: Path) -> None:
-    engine = types.SimpleNamespace(capabilities=Capabilities(marks=True), name="local")
-    given = {"input_format": None, "input_schema": "a bigint", "input_csv": None, "flush_seconds": 0.02, "max_bad_rows": 1}
-    with pytest.raises(SourceError, match=r"bad_rows= .* are files that are read as a whole: leave it out"):
-        arriving_source({**given, "source": f"files://{tmp_path}?group=g", "bad_rows": "skip"}, False, engine)  # type: ignore[arg-type]
+def test_bad_rows_of_files_that_arrive_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_LOOK_SECONDS", 0.0)
+    folder, bad = tmp_path / "in put", tmp_path / "bad"
+    folder.mkdir()
+    (folder / "a.csv").write_text("a\n1\ntwo\n3\n")
+    (folder / "b.csv").write_text("a\n4\n5,6\nseven\n")
+    given = {"input_format": None, "input_csv": None, "flush_seconds": 0.02, "max_bad_rows": 3}
+    url = f"files://{folder}?group=g&idle=0.2".replace(" ", "%20")
+
+    def opened(schema: Any, place: Path) -> TableSource:
+        said = {**given, "source": url, "input_schema": schema, "bad_rows": place}
+        found: TableSource = arriving_source(said, False, engine(True))["source"]
+        return found
+
+    table = opened("a bigint", bad)
+    assert table.bad is not None and table.arriving is not None
+    with kept(table.bad):
+        for _ in range(2):
+            # `max_restarts=` begins anew: no row is counted twice
+            table.arriving.begin(None)
+            assert [row["a"] for batch in table.batches() for row in batch.to_pylist()] == [1, 3, 4]
+            assert table.bad.count == 3
+        table.bad.commit()
+    (file,) = bad.iterdir()
+    assert [(one["file"], one["line"], one["text"]) for one in map(json.loads, file.read_bytes().splitlines())] == [
+        (str(folder / "a.csv"), 3, "two"),
+        (str(folder / "b.csv"), 3, "5,6"),
+        (str(folder / "b.csv"), 4, "seven"),
+    ]
+    # without a schema the first file tells the columns: its bad rows are counted once, too
+    (folder / "a.csv").write_text("a,b\n1,x\n2\n3,y\n")
+    (folder / "b.csv").unlink()
+    table = opened(None, tmp_path / "more")
+    assert table.bad is not None and table.bad.count == 0
+    assert sum(batch.num_rows for batch in table.batches()) == 2 and table.bad.count == 1
+    with pytest.raises(SourceError, match="bad_rows= .*is the directory in which files arrive"):
+        opened("a bigint", folder)
+
+
+def test_a_file_of_which_every_row_is_bad_has_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_LOOK_SECONDS", 0.0)
+    (tmp_path / "a.csv").write_text("a\nx\n")
+    given = {"input_format": None, "input_csv": None, "flush_seconds": 0.02, "max_bad_rows": 3, "input_schema": "a bigint"}
+    said = {**given, "source": f"files://{tmp_path}?group=g", "bad_rows": "skip"}
+    source = arriving_source(said, False, engine(True))["source"].arriving.source
+    source.connect()
+    assert source.take(0.0) is None, "it is looked at twice"
+    assert source.take(0.0).num_rows == 0, "not None: something has come (idle=)"
+    source.commit(source.position())
+    assert source.take(0.0) is None and (tmp_path / ".akrunner-read-g").read_text() == '"a.csv"\n'

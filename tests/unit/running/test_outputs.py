@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ConfigError, JobError, SchemaError, SinkError, SourceError, WriteError
+from akrunner.io import limits
 from akrunner.io.bad_rows import BadRow, BadRows
 from akrunner.running import outputs
 from akrunner.running.outputs import check_lines, check_stream_apart, check_stream_output, keeping, run_into, stream_sink
@@ -69,6 +70,27 @@ def test_of_a_job_that_failed_nothing_is_kept(error: BaseException) -> None:
     with pytest.raises(type(error)):
         run_into(sink, run)  # type: ignore[arg-type]
     assert sink.did == ["abort"]
+
+
+def test_what_is_aborted_has_no_limits() -> None:
+    seen: list[Any] = []
+
+    class Looks(Sink):
+        def commit(self) -> None:
+            seen.append((limits.deadline(), limits.quiet()))
+            raise JobError("it failed")
+
+        def abort(self) -> None:
+            seen.append((limits.deadline(), limits.quiet()))
+
+    with limits.limited(600, 30):
+        deadline = limits.deadline()
+        for waits, stall in ((None, 30), ((900.0, 60.0), 60)):
+            with pytest.raises(JobError, match="it failed"):
+                run_into(Looks(), lambda: WELL, waits)  # type: ignore[arg-type]
+            assert seen == [(deadline, stall), (None, None)]
+            seen.clear()
+    assert deadline is not None
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SinkError("output: it is gone")])

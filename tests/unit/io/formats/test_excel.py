@@ -105,6 +105,28 @@ def test_a_cell_that_is_wrong_is_named(rows: Any, words: str, tmp_path: Path) ->
         table(tmp_path / "a.xlsx")
 
 
+def test_nothing_is_said_of_cells_of_columns_that_are_left_out(tmp_path: Path) -> None:
+    rows = [["a", "b", "c", "d"], [1, "=A1+1", "#REF!", 5], [2, "x", 3, "y"]]
+    saved(tmp_path / "a.xlsx", *rows)
+    for given in ({"columns": ["a"]}, {"input_schema": Schema.parse("a bigint")}):
+        assert table(tmp_path / "a.xlsx", **given).to_pydict() == {"a": [1, 2]}
+    assert table(tmp_path / "a.xlsx", input_schema=Schema.parse("d string, a bigint")).to_pydict() == {
+        "d": ["5", "y"],
+        "a": [1, 2],
+    }
+    for name, words in (("b", "cell B2 .*formula without its result"), ("c", "has text in C2"), ("d", "has a number in D2")):
+        with pytest.raises(SourceError, match=words):
+            table(tmp_path / "a.xlsx", columns=["a", name])
+    with pytest.raises(SourceError, match="cell B2 .*formula without its result"):
+        table(tmp_path / "a.xlsx")
+    with pytest.raises(SourceError, match="has no column 'e'"):
+        table(tmp_path / "a.xlsx", columns=["a", "e"])
+    # a name that has not been calculated may be that of the column that is wanted
+    saved(tmp_path / "a.xlsx", ["a", '="b"', "c"], [1, 2, 3])
+    with pytest.raises(SourceError, match="cell B1 .*formula without its result"):
+        table(tmp_path / "a.xlsx", columns=["a"])
+
+
 @pytest.mark.parametrize(("later", "shown"), [(0.5, "0.5"), ("x", "'x'"), (True, "True"), (DAY, "datetime")])
 def test_a_cell_that_comes_later_is_named_too(later: Any, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(excel, "_ROWS", 2)

@@ -14,12 +14,21 @@ import pytest
 
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.io.bad_rows import BadRows, Limit
+from akrunner.io.streams import avro_values
 from akrunner.io.streams.avro_values import AvroColumns, AvroValues, check_avro
 from akrunner.io.streams.base import Address, Away
 from akrunner.io.streams.values import NotTheirs, without_bad
 from tests.servers.registry import Registry
 
 OPTIONS = ("value", "registry", "subject", "schema")
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Returns: the pauses that are made; they take no time."""
+    made: list[float] = []
+    monkeypatch.setattr(avro_values.time, "sleep", made.append)
+    return made
 
 
 def record(*fields: dict[str, Any]) -> dict[str, Any]:
@@ -163,8 +172,9 @@ def test_values_without_a_schema_are_named(odd: bytes, registry: Registry) -> No
 def test_a_schema_that_cannot_be_had(registry: Registry) -> None:
     number = registry.add("t-value", FIRST)
     columns = AvroColumns(address(registry))
-    with pytest.raises(NotTheirs, match="message 1 cannot be read as Avro: .*has no schema 99"):
+    with pytest.raises(SourceError, match="message 1 cannot be read as Avro: .*has no schema 99, the id in it") as caught:
         read(columns, value(number, FIRST, id=1), value(99, FIRST, id=1))
+    assert not isinstance(caught.value, NotTheirs), "such a message is bad"
     other = registry.add("t-value", record({"name": "other", "type": "string"}))
     with pytest.raises(SourceError, match="message 0 cannot be read as Avro of schema .*No default value"):
         read(columns, value(other, record({"name": "other", "type": "string"}), other="x"))
@@ -192,13 +202,56 @@ def test_no_message_is_bad_because_of_the_registry(registry: Registry) -> None:
     with pytest.raises(Away):
         rows(*values)
     registry.fails = False
-    for number in (99, other):
-        with pytest.raises(NotTheirs):
-            rows(value(number, FIRST, id=1), b"oops")
+    with pytest.raises(NotTheirs) as caught:
+        rows(b"oops", value(other, FIRST, id=1))
+    assert caught.value.row == 1
+    registry.hidden = True
+    with pytest.raises(NotTheirs, match="refuses schema 99: Not Found"):
+        rows(value(99, FIRST, id=1))
+    registry.hidden = False
     assert bad.count == 0
     read_rows = rows(*values)
     assert read_rows is not None and read_rows.column("id").to_pylist() == [1, 3]
     assert bad.count == 2 and "no Avro value" in bad.news()[0]
+
+
+def test_a_message_with_an_id_that_the_registry_lacks_is_bad_once_it_has_said_so_twice(
+    registry: Registry, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = registry.add("t-value", FIRST)
+    columns, bad = AvroColumns(address(registry)), BadRows(None, Limit(5))
+
+    def rows(*values: bytes) -> list[int]:
+        def read_some(some: Any, locate: bool) -> pa.RecordBatch:
+            return columns.columns(columns.schema, some, where if locate else None)
+
+        columns.begin()
+        batch = without_bad(values, read_some, bad, lambda one: ("m", one))
+        return batch.column("id").to_pylist() if batch is not None else []
+
+    good, odd, other = (value(one, FIRST, id=one) for one in (number, number + 1, 99))
+    for _ in range(2):
+        registry.asked.clear()
+        assert rows(odd, good, other, good) == [number, number]
+        assert [path for _, path in registry.asked].count("/schemas/ids/99") == 2 * (bad.count == 2)
+    assert bad.count == 4 and len(pauses) == 1 and "has no schema 2, the id in it" in bad.news()[0]
+    # what it lacked a while ago is asked for again
+    assert registry.add("t-value", SECOND) == number + 1
+    monkeypatch.setattr(avro_values, "_BELIEVED_SECONDS", 0.0)
+    assert rows(value(number + 1, SECOND, id=7, note=None), other) == [7] and bad.count == 5
+    with pytest.raises(SourceError, match="more than 5 rows cannot be read"):
+        rows(value(98, FIRST, id=1))
+
+
+def test_a_schema_that_comes_late_is_taken(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.add("t-value", FIRST)
+    columns = AvroColumns(address(registry))
+
+    def register(seconds: float) -> None:
+        registry.add("t-value", SECOND)
+
+    monkeypatch.setattr(avro_values.time, "sleep", register)
+    assert read(columns, value(2, SECOND, id=3, note="n")) == [{"id": 3}]
 
 
 @pytest.mark.parametrize(

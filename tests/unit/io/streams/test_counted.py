@@ -10,8 +10,11 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ConfigError, SourceError
+from akrunner.io.follow import open_text
+from akrunner.io.formats import LINES, lines_of
 from akrunner.io.streams.counted import counted
 from akrunner.io.table import TableSource
+from akrunner.schema import Schema
 
 SCHEMA = pa.schema({"i": pa.int64()})
 
@@ -139,3 +142,36 @@ def test_a_file_that_is_rotated_while_a_job_begins(tmp_path: Path, saved: bool) 
     with pytest.raises(SourceError, match="another file was put in the place of t.csv while the job began"):
         list(arriving.batches())
     arriving.close()
+
+
+@pytest.mark.parametrize("there", ["", "i\n", "i\n0\n"], ids=["empty", "names", "a row"])
+def test_a_file_that_was_empty_when_it_was_opened_is_known_by_what_was_read(tmp_path: Path, there: str) -> None:
+    path = tmp_path / "app.csv"
+    path.write_text(there)
+
+    def follow() -> TableSource:
+        fd = os.open(path, os.O_RDONLY)
+        fds.append(fd)
+        return open_text(fd, lines_of(".csv") or LINES[0], Schema.from_arrow(SCHEMA), True, str(path))
+
+    fds: list[int] = []
+    arriving = counted(follow(), str(path), follow).arriving
+    assert arriving is not None
+    source = arriving.source
+    source.connect()
+    path.write_text("i\n0\n1\n2\n")
+    taken: list[int] = []
+    while len(taken) < 3:
+        batch = source.take(0.1)
+        taken += batch.column(0).to_pylist() if batch is not None else []
+    # at once longer than before, so that who reads on does not see it
+    path.write_text("i\n5\n6\n7\n8\n9\n")
+    place = source.reached()
+    assert place["rows"] == 3 and source.reached() == place
+    with pytest.raises(SourceError, match="rotated"):
+        arriving.begin(place)
+    path.write_text("i\n0\n1\n2\n3\n")
+    arriving.begin(place)
+    arriving.close()
+    for fd in fds:
+        os.close(fd)

@@ -13,6 +13,7 @@ from akrunner.io.bad_rows import BadRows, Limit
 from akrunner.io.streams import kafka
 from akrunner.io.streams.base import Away
 from akrunner.schema import Schema
+from tests.servers.registry import Registry
 from tests.unit.io.streams.conftest import Consumer, Error, Failed, Message, Partition
 
 SCHEMA = Schema.from_arrow(pa.schema({"id": pa.int64()}))
@@ -389,3 +390,28 @@ def test_messages_that_cannot_be_read_are_left_out_and_told_with_their_offsets(m
     consumer.coming = [[Message(b"[]", 0, 9), Message(b"", 0, 10)]]
     with pytest.raises(SourceError, match=r"more than 3 rows cannot be read .*offset 3 of partition 1"):
         messages.take(0.1)
+
+
+def test_what_a_registry_refuses_is_told_with_its_offset(made: list[Any], registry: Registry) -> None:
+    number = registry.add("t-value", {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]})
+    url = f"kafka://b/t?group=g&value=avro&registry={registry.url}"
+    values = [bytes([0, 0, 0, 0, number, 2]), b"\0\0\0\0\x63\x04"]
+    coming = [[Message(values[0], 0, 7)], [Message(values[0], 1, 2), Message(values[1], 1, 3), Message(values[0], 1, 4)]]
+    messages, consumer = source(made, url, None)
+    consumer.coming = list(coming)
+    with pytest.raises(
+        SourceError, match="message at offset 3 of partition 1 of kafka://b/t cannot be read as Avro: .* no schema 99"
+    ):
+        messages.take(0.1)
+    messages, consumer = source(made, url, None)
+    messages.bad = bad = BadRows(None, Limit(1))
+    consumer.coming = list(coming)
+    assert messages.take(0.1).to_pylist() == [{"id": 1}] * 3
+    assert bad.count == 1 and "offset 3 of partition 1 of kafka://b/t: cannot be read as Avro: the registry" in bad.news()[0]
+    registry.login = "u:p"
+    consumer.coming = [[Message(values[0], 0, 8)], [Message(b"", 1, 5), Message(b"\0\0\0\0\x62\x04", 1, 6)]]
+    with pytest.raises(
+        SourceError, match="offset 6 of partition 1 of kafka://b/t cannot be read as Avro: .* refuses the login"
+    ):
+        messages.take(0.1)
+    assert bad.count == 1

@@ -30,8 +30,18 @@ def test_versions_and_numbers(registry: Server) -> None:
     first, second = registry.add("my.topic-value", LONG), registry.add("my.topic-value", MORE)
     assert one.latest() == Registered(second, MORE, "version 2 of 'my.topic-value'")
     assert one.version("1") == Registered(first, LONG, "version 1 of 'my.topic-value'") and one.version("3") is None
-    assert one.by_number(first).told == LONG
-    with pytest.raises(SourceError, match="has no schema 99"):
+    found = one.by_number(first)
+    assert found is not None and found.told == LONG
+
+
+def test_only_the_registry_itself_says_that_it_has_no_schema(registry: Server) -> None:
+    number = registry.add("my.topic-value", LONG)
+    one = of(registry)
+    assert one.by_number(99) is None and "has no schema 99, the id in it; is it the topic's registry" in one.lacks(99)
+    with pytest.raises(SourceError, match=f"refuses schema {number}: HTTP 404 Not Found"):
+        of(registry, "other/path").by_number(number)
+    registry.hidden = True
+    with pytest.raises(SourceError, match="refuses schema 99: Not Found"):
         one.by_number(99)
 
 

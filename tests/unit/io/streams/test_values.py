@@ -96,3 +96,15 @@ def test_bad_ones_are_found_by_halving_and_the_others_read_together() -> None:
     assert without_bad([3], read, bad, lambda number: ("", b"")) is None
     with pytest.raises(SourceError, match="entry 10 cannot be read"):
         without_bad([9, 10], read, None, lambda number: ("", b""))
+
+
+def test_no_good_entry_is_lost_beside_bad_ones_that_come_again() -> None:
+    bad, values = BadRows(None, Limit(2)).of_messages(), [b"[]", b'{"id": 1}', b"oops", b'{"id": 2}']
+    for _ in range(3):
+        batch = without_bad(
+            values,
+            lambda some, locate: columns_of_json(some, SCHEMA, where if locate else None),
+            bad,
+            lambda one: (str(one), one),
+        )
+        assert batch is not None and batch.column("id").to_pylist() == [1, 2] and bad.count == 2

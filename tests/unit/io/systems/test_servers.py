@@ -130,13 +130,33 @@ def test_only_a_table_that_is_not_there_is_made(here: Here, monkeypatch: pytest.
         monkeypatch.setattr(servers, "_schema_of", schema)
 
     for words in (
-        "Catalog Error: Table with name t does not exist!",
+        'Catalog Error: Table with name t does not exist!\nDid you mean "tt"?',
         "Object 't' not found within 'a'",
-        "table 'public.t' not found",
+        "Error during planning: table 'datafusion.public.t' not found",
+        'ERROR: relation "t" does not exist',
+        "Table 'shop.T' doesn't exist",
+        "[TABLE_OR_VIEW_NOT_FOUND] The table or view `a`.`t` cannot be found.",
+        "no such table: main.t",
+        "Unknown table 'shop.t'",
+        "Table [t] does not exist in database [shop]",
     ):
         fails(words)
         here.output("somewhere://h?table=t", pa.schema([("id", pa.int64())]), True)
-    for words in ("permission denied for table t", "no warehouse is running", "the user does not exist", "deadline exceeded"):
-        fails(words)
+    for words in (
+        "permission denied for table t",
+        "no warehouse is running",
+        "the user does not exist",
+        "deadline exceeded",
+        "cannot read table t: role r does not exist",
+        'column "x" of relation "t" does not exist',
+        "view t cannot be read: function f\\(x\\) does not exist",
+        "view 't': table 'base' not found",
+        "Table with name tt does not exist!",
+        "no such table: t.other",
+        "Unknown table 't'.'other'",
+        "no such table: t2",
+        "table t: column 'not found' is not there",
+    ):
+        fails(words.replace("\\", ""))
         with pytest.raises(SinkError, match=f"cannot write somewhere://h.table=t: {words}"):
             here.output("somewhere://h?table=t", pa.schema([("id", pa.int64())]), True)

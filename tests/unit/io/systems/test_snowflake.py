@@ -77,10 +77,10 @@ def test_only_one_error_means_that_there_is_no_table() -> None:
             super().__init__(words)
             self.status_code, self.vendor_code, self.sqlstate = 1, number, state
 
-    assert snowflake.SYSTEM.is_missing(Refused("Object 'T' does not exist or not authorized.", 2003, "42S02"))
+    assert snowflake.SYSTEM.is_missing(Refused("Object 'T' does not exist or not authorized.", 2003, "42S02"), "T")
     for words, number, state in (
         ("No active warehouse selected in the current session.", 606, "57P03"),
         ("Object 'T' does not exist", None, None),
         ("Insufficient privileges to operate on table 'T'", 3001, "42501"),
     ):
-        assert not snowflake.SYSTEM.is_missing(Refused(words, number, state))
+        assert not snowflake.SYSTEM.is_missing(Refused(words, number, state), "T")
