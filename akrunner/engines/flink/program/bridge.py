@@ -26,7 +26,7 @@ from py4j.protocol import Py4JError
 from pyflink.common import JobClient, Types
 from pyflink.datastream import DataStream, StreamExecutionEnvironment
 from pyflink.java_gateway import get_gateway
-from pyflink.table import DataTypes, StreamTableEnvironment, Table
+from pyflink.table import DataTypes, StreamTableEnvironment, Table, TableResult
 from pyflink.table.types import _to_java_data_type, create_arrow_schema
 from pyflink.util.java_utils import get_j_env_configuration
 
@@ -151,6 +151,23 @@ def submit(
         sink = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink()
         out._j_data_stream.sinkTo(sink)
         return Running(environment.execute_async(order["name"]))
+
+
+def running(result: Any) -> Running:
+    """Return the job that executes a table.
+
+    Args:
+        result: a TableResult or JobClient.
+    Raises:
+        ConfigError: it names no job.
+    """
+    client = result.get_job_client() if isinstance(result, TableResult) else result
+    if not isinstance(client, JobClient):
+        raise ConfigError(
+            "result: must be what execute_insert(), execute() or execute_async() returned for the job's table, not "
+            f"{type(result).__name__}"
+        )
+    return Running(client)
 
 
 class Running:

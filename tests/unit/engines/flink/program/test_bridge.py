@@ -15,7 +15,15 @@ import pytest
 from akrunner.errors import ConfigError
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec
-from tests.unit.engines.flink.pyflink_stand_in import Configuration, DataStream, Py4JError, Table, imported
+from tests.unit.engines.flink.pyflink_stand_in import (
+    Configuration,
+    DataStream,
+    JobClient,
+    Py4JError,
+    Table,
+    TableResult,
+    imported,
+)
 
 
 @pytest.fixture(scope="module")
@@ -319,6 +327,17 @@ def test_a_running_job_is_watched_by_a_connection_of_its_own(bridge: Any, monkey
     running.cancel()
     running.close()
     assert done == ["waited", "cancelled", "closed"]
+
+
+def test_what_was_executed_is_a_job_or_is_not_taken(bridge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge, "Running", lambda client: ("runs", client))
+    client = JobClient()
+    assert bridge.running(TableResult(client)) == ("runs", client) == bridge.running(client)
+    for nothing in (TableResult(None), 60.0):
+        with pytest.raises(
+            ConfigError, match=r"^result: must be what execute_insert\(\), .* returned for the job's table, not "
+        ):
+            bridge.running(nothing)
 
 
 # -- operators in Java
