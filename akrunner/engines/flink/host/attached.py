@@ -188,7 +188,7 @@ class Attached:
                 raise StartError(
                     f"no subtask came within {self._slot_timeout:g} s (slot_timeout=); its Flink job is "
                     f"{self._subtasks.submitted.state}: has the program executed the table? If it has, the job may lack task slots, "
-                    "or a source may fail again and again; wait(result=...), with what execute_insert() returned, knows why it failed"
+                    "or a source may fail again and again: wait(result=...), with what execute_insert() returned, says why it has failed"
                 )
 
 

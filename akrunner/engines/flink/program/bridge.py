@@ -39,6 +39,8 @@ from akrunner.spec import JobSpec, Mode
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _LOOPBACK = "127.0.0.1"
+#: Flink's name for a cluster inside the program's Java
+_LOCAL = "MiniCluster"
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 _CHUNK = Types.ROW([Types.INT(), Types.PRIMITIVE_ARRAY(Types.BYTE())])
 
@@ -188,8 +190,15 @@ class Running:
         return str(self._client.get_job_id())
 
     def state(self) -> str:
-        """Return Flink's word for the job's state."""
-        return str(self._ours.get_job_status().result()).rsplit(".", 1)[-1]
+        """Return Flink's word for the job's state. Raises the error that the job failed with, if it ran on a local cluster: that one
+        is gone with the job, and knows no state any more."""
+        try:
+            return str(self._ours.get_job_status().result()).rsplit(".", 1)[-1]
+        except Py4JError as e:
+            if _LOCAL not in str(e):
+                raise
+        self.result()
+        return "FINISHED"
 
     def result(self) -> None:
         """Wait for the job's end. Raises the error that it failed with."""
