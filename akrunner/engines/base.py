@@ -376,7 +376,8 @@ class Launcher(Protocol):
         return {}
 
     def notes(self) -> Sequence[str]:
-        """Return warnings about where the tasks run and how they get their rows. Called after `addresses` has returned."""
+        """Return warnings about where the tasks run, how they get their rows, and what of them could not be kept. Called after
+        `addresses` and after `ended` have returned."""
         return ()
 
     def feeder(self, sessions: Mapping[TaskSpec, TaskSession]) -> StreamFeeder | None:

@@ -60,8 +60,7 @@ class TaskGroup:
     def find_places(self) -> Mapping[TaskSpec, str]:
         """Wait until it is known where the tasks are to run, and return their addresses (`Launcher.addresses`)."""
         addresses = self._launcher.addresses()
-        # an attempt after the first one would say the same again
-        self._run.warnings.extend(note for note in self._launcher.notes() if note not in self._run.warnings)
+        self._take_notes()
         elsewhere = self._launcher.feeder(self.sessions)
         if elsewhere is not None:
             self.feeder = elsewhere
@@ -182,6 +181,7 @@ class TaskGroup:
             last_first.callback(self._look_at_logs)
             for session in reversed(sessions):
                 last_first.callback(session.close)
+            last_first.callback(self._take_notes)
             last_first.callback(self._launcher.ended)
             last_first.callback(self._end_processes, closing)
             for session in sessions:
@@ -189,6 +189,10 @@ class TaskGroup:
             for conversation in self.conversations.values():
                 last_first.callback(conversation.stop)
             last_first.callback(self.feeder.stop)
+
+    def _take_notes(self) -> None:
+        # an attempt after the first one may say the same again
+        self._run.warnings.extend(note for note in self._launcher.notes() if note not in self._run.warnings)
 
     def _end_processes(self, closing: Closing) -> None:
         for session in self._of(closing.let_go):

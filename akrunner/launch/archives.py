@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import IO, Any, BinaryIO
 
 from akrunner.checks import kind_in_words
+from akrunner.errors import AkrunnerError
 from akrunner.launch import limits
 from akrunner.launch.trees import CHUNK, Blame, Tree, checked, opened
 
@@ -43,6 +44,8 @@ _LONGEST_READ = 4 << 20
 #: bytes that a zip's list of members may take for each member that is allowed
 _LISTED = 128
 _LONGEST_LINK = 4096
+#: a member of a tar that has this word, which is a reason, is in place of a file that its sender could not read
+UNREAD = "AKRUNNER.unread"
 #: bytes of a zip's last record, of the comment behind it, and of the two records before it that a zip with large numbers has
 _END_RECORD, _LONGEST_COMMENT, _LARGE_RECORDS = 22, 65535, 76
 
@@ -70,6 +73,8 @@ class Member:
 
 #: a member, and the function that opens it
 _Found = tuple[Member, Callable[[], IO[bytes]]]
+#: is told why a member is left out
+LeftOut = Callable[[AkrunnerError], None]
 
 
 def is_archive(path: str) -> bool:
@@ -84,6 +89,7 @@ def unpack(
     most: int = 0,
     shown: str = "",
     may_lead_out: Callable[[str], bool] = lambda place: False,
+    left_out: LeftOut | None = None,
 ) -> None:
     """Unpack an archive into a directory of its own.
 
@@ -93,21 +99,25 @@ def unpack(
         shown: what errors call the archive; "": its path.
         may_lead_out: whether the link at a path may lead outside the directory; nothing is written through such a link all the
             same.
+        left_out: of a tar: leave out members that would lie or lead outside the directory, that are no files, or that its sender
+            could not read, and call this with the reason, for each. None: they are errors.
     Raises:
         `blame.kind`: the archive is damaged or too large, or something in it would lie or lead outside the directory. The
             members before the bad one stay unpacked.
     """
     tree = Tree(directory, blame)
-    extract(archive, tree, most=most, shown=shown)
-    tree.check_links(may_lead_out)
+    extract(archive, tree, most=most, shown=shown, left_out=left_out)
+    tree.check_links(may_lead_out, left_out)
 
 
-def extract(archive: Archive, tree: Tree, place: str = "", most: int = 0, shown: str = "") -> dict[str, str]:
+def extract(
+    archive: Archive, tree: Tree, place: str = "", most: int = 0, shown: str = "", left_out: LeftOut | None = None
+) -> dict[str, str]:
     """Unpack an archive into a tree. The caller, who made the tree, must check its links when everything is there.
 
     Args:
         place: the directory in the tree to unpack into, "" for the tree itself.
-        archive, most, shown: as `unpack`.
+        archive, most, shown, left_out: as `unpack`.
     Returns:
         The path of each file in the tree -> the name of its member in the archive.
     Raises:
@@ -117,7 +127,7 @@ def extract(archive: Archive, tree: Tree, place: str = "", most: int = 0, shown:
     shown = shown or (archive if isinstance(archive, str) else "what came")
     budget = _budget(archive, shown, blame, most)
     files = {}
-    for member, source in _members(archive, shown, blame, budget):
+    for member, source in _members(archive, shown, blame, budget, left_out):
         at = posixpath.join(place, member.name) if member.name else place
         if member.kind == "directory":
             if at:
@@ -127,11 +137,24 @@ def extract(archive: Archive, tree: Tree, place: str = "", most: int = 0, shown:
         else:
             if member.kind == "hard link":
                 # a hard link is unpacked as a copy
-                linked = tree.laid(posixpath.join(place, _name(member.target, shown, blame)))
+                linked = _linked(tree, place, member, shown, left_out)
+                if linked is None:
+                    continue
                 source = functools.partial(opened, linked, blame)
             tree.file(at, _pieces(source, shown, blame, budget), member.executable, member.mtime)
             files[at] = member.name
     return files
+
+
+def _linked(tree: Tree, place: str, member: Member, shown: str, left_out: LeftOut | None) -> str | None:
+    """Return the path of the file that a hard link is a copy of; None if it was left out."""
+    try:
+        return tree.laid(posixpath.join(place, _name(member.target, shown, tree.blame)))
+    except tree.blame.kind as e:
+        if left_out is None:
+            raise
+        left_out(e)
+        return None
 
 
 def read(archive: str, name: str, blame: Blame, longest: int, most: int = 0) -> bytes:
@@ -163,12 +186,14 @@ def _budget(archive: Archive, shown: str, blame: Blame, most: int) -> limits.Bud
     return limits.unpacking(shown, blame, packed, most)
 
 
-def _members(archive: Archive, shown: str, blame: Blame, budget: limits.Budget) -> Iterator[_Found]:
+def _members(
+    archive: Archive, shown: str, blame: Blame, budget: limits.Budget, left_out: LeftOut | None = None
+) -> Iterator[_Found]:
     """Yield every member, in order; the caller must read each member before it asks for the next one."""
     with blame.ours(f"{shown} is not an archive that can be read"):
         with contextlib.ExitStack() as stack:
             if not isinstance(archive, str):
-                yield from _in_tar(archive, shown, blame, budget)
+                yield from _in_tar(archive, shown, blame, budget, left_out)
                 return
             file = stack.enter_context(opened(archive, blame))
             if not archive.lower().endswith(_TARS):
@@ -178,7 +203,7 @@ def _members(archive: Archive, shown: str, blame: Blame, budget: limits.Budget) 
             file.seek(0)
             opener = next((opener for sign, opener in _COMPRESSED if magic.startswith(sign)), None)
             plain: Any = stack.enter_context(opener(file)) if opener is not None else file
-            yield from _in_tar(plain, shown, blame, budget)
+            yield from _in_tar(plain, shown, blame, budget, left_out)
             # only at its very end does a compressed tar show whether it is whole
             while piece := plain.read(CHUNK):
                 budget.take(len(piece))
@@ -233,29 +258,42 @@ def _listed(file: BinaryIO) -> int:
     return members
 
 
-def _in_tar(file: IO[bytes], shown: str, blame: Blame, budget: limits.Budget) -> Iterator[_Found]:
+def _in_tar(file: IO[bytes], shown: str, blame: Blame, budget: limits.Budget, left_out: LeftOut | None) -> Iterator[_Found]:
     forward: Any = _Forward(file)
     archive: Any
     with tarfile.open(fileobj=forward, mode="r:") as archive:
         while (info := archive.next()) is not None:
             archive.members.clear()  # otherwise tarfile keeps every member in memory
             budget.member()
-            name, executable = _name(info.name, shown, blame), bool(info.mode & 0o111)
-            if info.isdir():
-                yield Member(name, "directory"), _nothing
-            elif not name:
-                raise blame.error(f"{shown} holds a file without a name")
-            elif info.issym():
-                yield Member(name, "link", target=info.linkname), _nothing
-            elif info.islnk():
-                yield Member(name, "hard link", executable, info.mtime, info.linkname), _nothing
-            elif info.isreg():
-                yield Member(name, "file", executable, info.mtime), functools.partial(_tar_file, archive, info)
-            else:
-                raise blame.error(f"{shown} holds {name!r}, which is a device or a pipe")
+            try:
+                member = _of_tar(info, shown, blame)
+            except blame.kind as e:
+                if left_out is None:
+                    raise
+                left_out(e)
+                continue
+            yield member, functools.partial(_tar_file, archive, info) if member.kind == "file" else _nothing
     if forward.last != bytes(tarfile.BLOCKSIZE):
         # tarfile takes a damaged header, or the end of the file, for the end of the archive
         raise blame.error(f"{shown} is not an archive that can be read to its end: it is cut short, or damaged")
+
+
+def _of_tar(info: tarfile.TarInfo, shown: str, blame: Blame) -> Member:
+    """Return a member of a tar. Raises: `blame.kind`: it cannot be unpacked."""
+    name, executable = _name(info.name, shown, blame), bool(info.mode & 0o111)
+    if UNREAD in info.pax_headers:
+        raise blame.error(f"{shown} lacks {name!r}, which cannot be read there: {info.pax_headers[UNREAD]}")
+    if info.isdir():
+        return Member(name, "directory")
+    if not name:
+        raise blame.error(f"{shown} holds a file without a name")
+    if info.issym():
+        return Member(name, "link", target=info.linkname)
+    if info.islnk():
+        return Member(name, "hard link", executable, info.mtime, info.linkname)
+    if not info.isreg():
+        raise blame.error(f"{shown} holds {name!r}, which is a device or a pipe")
+    return Member(name, "file", executable, info.mtime)
 
 
 def _tar_file(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:

@@ -102,7 +102,8 @@ class TaskProcess(Protocol):
         ...
 
     def reader(self, kinds: Mapping[int, int], most: frames.Most | None) -> frames.FrameReader:
-        """Return the reader of the frames that the process writes; the caller closes it. Args: as of `FrameReader`."""
+        """Return the reader of the frames that the process writes; the caller closes it. If an agent reads these frames before
+        it, the agent may send more kinds (`frames.FROM_AGENT`). Args: as of `FrameReader`."""
         ...
 
     def sample(self) -> None:

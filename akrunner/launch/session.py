@@ -305,7 +305,7 @@ def _most(context: Mapping[str, Any]) -> frames.Most:
         if kind == frames.ADD_ROWS and count != 1:
             return tables.MOST_BYTES + several
         rows = kind in (frames.EXAMPLES, frames.COLUMNS)
-        return several if rows and count != 1 and not whole else frames.FROM_WORKER[kind]
+        return several if rows and count != 1 and not whole else frames.FROM_AGENT[kind]
 
     return most
 

@@ -243,11 +243,16 @@ class Tree:
             raise self.blame.error(f"there is no {place!r} to link to")
         return path
 
-    def check_links(self, may_lead_out: Callable[[str], bool] = lambda place: False) -> None:
+    def check_links(
+        self,
+        may_lead_out: Callable[[str], bool] = lambda place: False,
+        left_out: Callable[[AkrunnerError], None] | None = None,
+    ) -> None:
         """Check where all links lead, now that everything is there.
 
         Args:
             may_lead_out: whether the link at a path may lead outside the directory.
+            left_out: remove each other link that does, and call this with the reason. None: it is an error.
         Raises:
             `blame.kind`: another link leads outside the directory.
         """
@@ -258,7 +263,12 @@ class Tree:
                 target = os.readlink(path) if os.path.islink(path) else ""
                 inside = not target.startswith("/") and is_within(os.path.realpath(path), root)
             if not inside and not may_lead_out(place):
-                raise self.blame.error(f"{said} leads to {target!r}, which would lie outside {self.blame.place}")
+                error = self.blame.error(f"{said} leads to {target!r}, which would lie outside {self.blame.place}")
+                if left_out is None:
+                    raise error
+                with self.blame.ours(f"{said} cannot be removed"):
+                    os.unlink(path)
+                left_out(error)
 
     def _clear(self, place: str) -> str:
         """Return the path of a file or link that is to be made; its directory is made, and what lies at the path is removed."""

@@ -8,7 +8,7 @@
 `count` is the number of rows, if the frame carries rows. A pipe may end only between frames; any other end is a `WireError`.
 
 A reader does not trust the writer: it knows beforehand which kinds may come and how long each may be (`TO_WORKER`,
-`FROM_WORKER`), and it allocates memory as bytes arrive, not as a header announces them.
+`FROM_WORKER`, `FROM_AGENT`), and it allocates memory as bytes arrive, not as a header announces them.
 """
 
 import json
@@ -51,7 +51,7 @@ WAITING = 28
 ANSWER = 29
 FORKED = 30
 ENDED = 31
-# to a host on another machine, in place of rows that are not sent to it
+# from an agent beside a worker to its host on another machine, in place of rows that are not sent to it
 PASSED = 32
 # worker -> host: a save of the stream's model is due; its count is the number of the barrier at which it saved last
 DUE = 33
@@ -104,13 +104,16 @@ TO_WORKER = {
 #: the same for frames from a worker process to the host
 FROM_WORKER = {
     HELLO: _WORD, OPENED: _WORD, READY: _WORD, ENTERED: _WORD, SERVING: _WORD, EXAMPLES: MOST_BYTES, COLUMNS: MOST_BYTES,
-    REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, DUE: 0, PASSED: _STORY, LEFT: _STORY,
+    REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, DUE: 0, LEFT: _STORY,
     LOOK_TABLE: _STORY, READ_TABLE: _STORY, WRITE_TABLE: _STORY, CLOSE_TABLE: _WORD, TAKE_WORK: _STORY, ADD_ROWS: _TABLE_ROWS, READ_MORE: _WORD,
 }  # fmt: skip
+#: the same for frames from an agent that reads what a worker process writes: the process itself may not say that its rows have
+#: gone elsewhere
+FROM_AGENT = {**FROM_WORKER, PASSED: _STORY}
 #: the same for frames to and from a warm worker, before it gets its job
 TO_SPARE = {SPARE: _STORY, OFFER: _STORY, ORDER: _STORY, FORK: _WORD}
 FROM_SPARE = {WAITING: _WORD, ANSWER: _WORD, FORKED: _WORD, ENDED: _WORD}
-EITHER_WAY = {**TO_WORKER, **FROM_WORKER, **TO_SPARE, **FROM_SPARE}
+EITHER_WAY = {**TO_WORKER, **FROM_AGENT, **TO_SPARE, **FROM_SPARE}
 #: (kind, count) -> most bytes of such a frame
 Most = Callable[[int, int], int]
 #: bytes by which the memory for a payload grows while it arrives

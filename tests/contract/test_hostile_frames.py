@@ -51,6 +51,7 @@ SAID = {
     "done twice": frame(CLOSED, closed(0)) + frame(CLOSED, closed(0)),
     "rows after the end": frame(CLOSED, closed(0)) + frame(COLUMNS, columns(2), 2),
     "entered twice": frame(19, b"{}"),
+    "rows that went elsewhere": frame(32, b'{"rows": 1000000, "bytes": 9}'),
     "tables": frame(40, b'{"request": 1, "table": "odps://p/tables/t"}'),
 }
 
@@ -87,6 +88,7 @@ def main(task_config):
         ("done twice", "it said closed after closed"),
         ("rows after the end", "it said columns after closed"),
         ("entered twice", "it said entered after entered"),
+        ("rows that went elsewhere", "a passed frame does not go this way"),
         ("tables", "it said look table, and the job has no tables"),
     ],
 )

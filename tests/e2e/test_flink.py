@@ -250,11 +250,16 @@ def test_a_script_that_dies_is_told_first(there: There, leaves_nothing: Path, sc
     there.nothing_is_left()
 
 
-def test_a_restart_is_a_job_of_its_own(there: There, leaves_nothing: Path, script: Script) -> None:
+def test_a_restart_is_a_job_of_its_own_whatever_files_it_leaves(
+    there: There, leaves_nothing: Path, script: Script, tmp_path: Path
+) -> None:
     body = """
         import os
 
         def main(task_config):
+            os.symlink("/shared/x", "latest")
+            os.mkfifo("pipe")
+            open("notes", "w").close()
             if task_config.attempt == 0:
                 os._exit(7)
             ids = [int(i) for batch in task_config.batches(2) for i in batch["a"]]
@@ -262,9 +267,15 @@ def test_a_restart_is_a_job_of_its_own(there: There, leaves_nothing: Path, scrip
         """
     result = akrunner.run(
         script(body), {"a": [1, 2, 3]}, num_workers=2, max_restarts=1, output_schema="a bigint", data_format="columns",
-        engine=there.engine,
+        engine=there.engine, work_dir=tmp_path / "work",
     )  # fmt: skip
     assert sorted(result.table["a"].to_pylist()) == [1, 2, 3] and result.stats.attempt == 1
+    left_out = [warning for warning in result.stats.warnings if warning.endswith("; work_dir= is without it")]
+    assert len(left_out) == 4, "of each task a link that leads out, and a pipe; no attempt says it again"
+    for attempt in ("", "attempt-0"):
+        for task in ("chief-0", "worker-0"):
+            kept = tmp_path / "work" / attempt / "tasks" / task / "work"
+            assert (kept / "notes").exists() and not {"latest", "pipe"} & set(os.listdir(kept))
     there.nothing_is_left()
 
 
@@ -290,10 +301,11 @@ def test_a_thread_of_ours_that_fails_fails_the_job(
     monkeypatch.setattr(RemoteProcess, "_take", fails)
     with pytest.raises(
         akrunner.JobError, match="akrunner's own thread 'subtask' failed:\nTraceback(.|\n)*AttributeError: no such thing"
-    ):
+    ) as caught:
         akrunner.run(
             script(WAITS), {"a": [1]}, user_params={"notes": str(leaves_nothing.parent)}, max_restarts=2, engine=there.engine
         )
+    assert caught.value.fault, "the command ends with 70"
     there.nothing_is_left()
 
 

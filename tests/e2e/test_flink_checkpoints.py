@@ -164,6 +164,9 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         failed = {name.partition(": ")[2]: value for name, value in told["stopped"].items() if name.startswith("for good: ")}
         restored = program.rest._object(f"/jobs/{failed['job']}/checkpoints")["counts"]["restored"]
         told["failed"] = {**failed, "restored": restored}
+        told["fault"] = {
+            name.partition(": ")[2]: value for name, value in told["stopped"].items() if name.startswith("a fault: ")
+        }
         program = Program(started.address, folder, 6000, savepoint=savepoint)
         told["resumed"] = program.end()
         told["kept"] = kept(folder / "kept")
@@ -191,7 +194,7 @@ def test_no_row_is_lost(story: dict[str, Any]) -> None:
 def test_a_savepoint_has_what_was_answered(story: dict[str, Any]) -> None:
     before = len(story["kept then"])
     assert 300 < before < ROWS
-    assert story["stopped"]["error"] == ["JobCancelledError", "the Flink job was stopped, as a savepoint does"]
+    assert story["stopped"]["error"] == ["JobCancelledError", "the Flink job was stopped, as a savepoint does", False]
     assert story["left then"] == []
     attempt, _, rows_in, rows_out = story["resumed"]["outcome"]
     assert attempt == 0 and rows_in == rows_out == ROWS - before, "rows held for a batch were answered too"
@@ -199,10 +202,18 @@ def test_a_savepoint_has_what_was_answered(story: dict[str, Any]) -> None:
 
 def test_a_script_that_fails_for_good(story: dict[str, Any]) -> None:
     """Whatever Flink's restart strategy says: the same script would fail the same way."""
-    kind, words = story["failed"]["error"]
-    assert kind == "ScriptFailedError" and "raised ValueError in main(): bad luck" in words
+    kind, words, fault = story["failed"]["error"]
+    assert kind == "ScriptFailedError" and not fault and "raised ValueError in main(): bad luck" in words
     assert "SuppressRestartsException" in story["failed"]["Flink"] and "ValueError: bad luck" in story["failed"]["Flink"]
     assert story["failed"]["restored"] == 0
+
+
+def test_a_fault_of_akrunners_own_does_not_go_round(story: dict[str, Any]) -> None:
+    """Although its subtask is lost by it, and the script may fail three times."""
+    kind, words, fault = story["fault"]["error"]
+    assert kind == "JobError" and fault and words.startswith("akrunner's own thread 'subtask' failed:\nTraceback")
+    assert words.endswith("AttributeError: no such thing") and "everything again" not in words
+    assert story["fault"]["Flink"] != "finished"
 
 
 def test_what_cannot_be_in_a_checkpoint_is_refused(story: dict[str, Any]) -> None:

@@ -149,6 +149,15 @@ def test_a_failure_is_told_on_both_sides(told: dict[str, Any]) -> None:
     assert told["Flink says"] is True
 
 
+def test_a_job_that_no_subtask_comes_to_is_not_waited_for_without_end(told: dict[str, Any]) -> None:
+    kind, words = told["never ran"]
+    assert kind == "StartError" and words.startswith("Flink did not run the job: ") and "none" in words
+    kind, words = told["never executed"]
+    assert kind == "StartError" and words.startswith(
+        "no subtask came within 0.2 s (slot_timeout=); its Flink job is waiting to be"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

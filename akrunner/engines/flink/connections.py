@@ -26,7 +26,10 @@ _SMALL = 1 << 14
 LENGTH = struct.Struct("<H")
 #: the most bytes of an `Opening`
 OPENING_LIMIT = 1024
-AGENT_END, HOST_END = "agent's rows", "host's rows"
+#: not the words of the service (`control.AGENT_END`, `HOST_END`): a proof that was shown there is none here
+AGENT_ROWS, HOST_ROWS = "agent's rows", "host's rows"
+#: bytes of the package's length, which the host sends before the package on the connection that brings a task its rows
+PACKAGE_LENGTH_BYTES = 8
 
 
 def tune(connection: socket.socket) -> None:
@@ -54,12 +57,8 @@ def shut(connection: socket.socket, how: int) -> None:
         pass
 
 
-def proved(door: Door, seconds: float) -> socket.socket:
-    """Return a connection to a host's port of rows, after the host has shown its certificate, if there are certificates.
-
-    Raises:
-        OSError: nothing answers there, or something other than the host does.
-    """
+def _connected(door: Door, seconds: float) -> socket.socket:
+    """Return a connection to a host's port of rows, after the host has shown its certificate, if there are certificates."""
     made = socket.create_connection((door.host, door.rows), timeout=seconds)
     if not door.keys.tls:
         return made
@@ -70,21 +69,36 @@ def proved(door: Door, seconds: float) -> socket.socket:
         raise ConnectionError(f"{door.host}:{door.rows} has ended the connection before it showed what it is") from None
 
 
-def opened(door: Door, agent: str, kind: Any) -> socket.socket:
-    """Return a new connection of a subtask, after the host has also shown that it knows the token.
+def greet(door: Door, seconds: float) -> None:
+    """Check that the host is there: that it shows its certificate, if there are certificates, and that it knows the token.
+
+    Args:
+        seconds: how long it may take to answer.
+    Raises:
+        OSError: nothing answers there, or something other than the host does.
+    """
+    from akrunner.engines.flink import control_pb2 as pb
+
+    # of no agent: the host proves itself, and closes the connection
+    opened(door, "", pb.Opening.NONE, seconds).close()
+
+
+def opened(door: Door, agent: str, kind: Any, seconds: float = CONNECT_SECONDS) -> socket.socket:
+    """Return a new connection of a subtask, after the host has proved itself as for `greet`.
 
     Args:
         agent: the name of the agent's subtask.
         kind: the kind of `Opening`.
+        seconds: as for `greet`.
     Raises:
         OSError: the connection cannot be made, or the host cannot prove itself.
     """
     from akrunner.engines.flink import control_pb2 as pb
 
-    made = proved(door, CONNECT_SECONDS)
+    made = _connected(door, seconds)
     try:
         said = nonce()
-        proof = door.keys.proof(AGENT_END, agent, str(kind), said)
+        proof = door.keys.proof(AGENT_ROWS, agent, str(kind), said)
         opening = pb.Opening(agent=agent, kind=kind, nonce=said, proof=proof).SerializeToString()
         made.sendall(LENGTH.pack(len(opening)) + opening)
         (size,) = LENGTH.unpack(exactly(made, LENGTH.size))
@@ -92,7 +106,7 @@ def opened(door: Door, agent: str, kind: Any) -> socket.socket:
             answer = pb.Opened.FromString(exactly(made, min(size, OPENING_LIMIT)))
         except Exception:
             raise ConnectionError("what answers is no host of akrunner's") from None
-        if not door.keys.proves(answer.proof, HOST_END, said):
+        if not door.keys.proves(answer.proof, HOST_ROWS, said):
             raise ConnectionError("who answers does not know the job's token")
         made.settimeout(None)
         tune(made)

@@ -21,6 +21,17 @@ _PING_SECONDS = 5
 _VERBOSITY = "GRPC_VERBOSITY"
 
 
+def rows_pass(order: Any, with_rows: bool) -> bool:
+    """Whether an agent passes the rows that its task writes to a file or to Flink, and not to the host.
+
+    Args:
+        order: the task's `Order`.
+        with_rows: whether Flink brings the task's rows to the subtask.
+    """
+    # a task without rows beside the tasks of a PyFlink table sends its rows to the host
+    return bool(order.HasField("output") and (order.output.part or with_rows))
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Keep gRPC from reporting every stranger's handshake on the terminal. gRPC reads its variable when it is imported,

@@ -32,6 +32,12 @@ def started(name: str, failed: Failed, target: Callable[..., None], *given: Any)
     return thread
 
 
+def words_of(name: str, error: BaseException, where: str = "") -> str:
+    """Return the words in which users are told that a thread of akrunner's own has failed, with its traceback. Args: where: on
+    which machine, if not on the host's."""
+    return f"akrunner's own thread {name!r}{where} failed:\n{trace_of(error)}"
+
+
 def trace_of(error: BaseException, limit: int = 1 << 15) -> str:
     """Return the traceback of an error; if it is longer than `limit` characters, its end."""
     return "".join(traceback.format_exception(type(error), error, error.__traceback__))[-limit:].rstrip()

@@ -1,6 +1,6 @@
 """A user's PyFlink program: a stream with checkpoints. argv: address of a cluster, interpreter of the tasks, script, directory of the
 rows, how many, how many a second, savepoint to start from or "". Prints what came of it. Without a savepoint its script fails once, is
-started again, and another job's script fails for good."""
+started again, another job's script fails for good, and so does a job by a fault of akrunner's own."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pyflink.table import StreamTableEnvironment
 
 import akrunner
 from akrunner import flink
+from akrunner.engines.flink.host.remote import RemoteProcess
 from akrunner.engines.flink.host.rest import Address
 from akrunner.engines.flink.program.submit import environment_of
 
@@ -55,7 +56,7 @@ def run(t_env: StreamTableEnvironment, fails: int | None, restarts: int, told: C
         outcome = job.wait(150)
         told("outcome", [outcome.stats.attempt, outcome.stats.warnings, outcome.stats.rows_in, outcome.stats.rows_out])
     except akrunner.AkrunnerError as e:
-        told("error", [type(e).__name__, str(e)])
+        told("error", [type(e).__name__, str(e), getattr(e, "fault", False)])
     try:
         result.wait(20_000)
         told("Flink", "finished")
@@ -80,3 +81,9 @@ else:
     # until somebody has looked at what it has left
     sys.stdin.read()
     run(tables(""), 0, 0, lambda name, value: tell("for good: " + name, value))
+
+    def wrong(self: RemoteProcess, word: object) -> None:
+        raise AttributeError("no such thing")
+
+    RemoteProcess._take = wrong  # type: ignore[method-assign]
+    run(tables(""), None, 3, lambda name, value: tell("a fault: " + name, value))

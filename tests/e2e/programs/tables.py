@@ -100,6 +100,17 @@ except Exception as e:
     tell("Flink says", "ValueError: bad luck" in str(e))
 refused("wait says", lambda: job.wait(60))
 
+t_env.execute_sql("CREATE TABLE nowhere (a BIGINT, x DOUBLE) WITH ('connector' = 'blackhole')")
+t_env.execute_sql(
+    f"CREATE TABLE gone (a BIGINT, x DOUBLE) WITH ('connector' = 'filesystem', 'path' = '{SCRIPTS}/none', 'format' = 'csv')"
+)
+options = {"output_schema": "a bigint, x double", "data_format": "columns", "python_env": PYTHON}
+job = flink.run(script("doubles"), t_env.from_path("gone"), engine=flink.FlinkEngine(slot_timeout=100), **options)
+result = job.table.execute_insert("nowhere")
+refused("never ran", lambda: job.wait(result=result))
+job = flink.run(script("doubles"), numbers, engine=flink.FlinkEngine(slot_timeout=0.2), **options)
+refused("never executed", job.wait)
+
 kept = t_env.sql_query(
     f"SELECT a, x, CAST(a AS DECIMAL(12, 2)) AS d, CASE WHEN a > 1 THEN 's' END AS s FROM {numbers} WHERE a < 4"
 )

@@ -114,11 +114,13 @@ class Launcher:
 
     def __init__(self, did: list[str], elsewhere: Any = None) -> None:
         self.did, self.elsewhere = did, elsewhere
+        self.noted: list[str] = []
 
     def notes(self) -> list[str]:
-        return ["the host reads the table"]
+        return self.noted
 
     def addresses(self) -> Mapping[TaskSpec, str]:
+        self.noted.append("the host reads the table")
         return {CHIEF: "127.0.0.1:1"}
 
     def feeder(self, sessions: Any) -> Any:
@@ -254,6 +256,14 @@ def test_an_attempt_ends_from_its_rows_to_its_threads() -> None:
     for each in ("deafen", "terminate", "kill", "close"):
         assert sorted(did.split()[1] for did in made.did if did.startswith(each)) == ["chief:0", "ps:0", "worker:0"]
     assert made.warnings == []
+
+
+def test_what_the_launcher_could_not_keep_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Group()
+    made.fed_by(Feeder(made.did))
+    monkeypatch.setattr(made.launcher, "ended", lambda: made.launcher.noted.append("work_dir= is without a pipe"))
+    made.group.end(closing())
+    assert made.warnings == ["work_dir= is without a pipe"]
 
 
 def test_every_step_of_the_end_is_made_though_one_raises(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,6 +118,26 @@ def test_tars_that_want_out(tmp_path: Path, entries: list[Entry], words: str) ->
     assert words in tried(tmp_path, tarred(tmp_path / "a.tgz", *entries))
 
 
+def test_members_that_want_out_may_be_left_out(tmp_path: Path) -> None:
+    """The files beside them come."""
+    odd: list[Entry] = [
+        ("l", b"/etc", LINK), ("h", b"l", HARD), ("g", b"nothing", HARD), ("..", b"x", 0o644), ("a\\b", b"x", 0o644), ("k", b"a", LINK),
+    ]  # fmt: skip
+    why: list[str] = []
+    with open(tarred(tmp_path / "a.tar", ("a", b"1", 0o644), *odd, ("z", b"2", 0o644)), "rb") as stream:
+        archives.unpack(stream, str(tmp_path / "out"), BLAME, left_out=lambda error: why.append(str(error)))
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a", "k", "z"]
+    for words in (
+        "'l', a link that leads to '/etc'",
+        "leads through a link",
+        "there is no 'nothing'",
+        "'..', which would",
+        "a backslash",
+    ):
+        assert sum(words in one for one in why) == 1, words
+    assert len(why) == 5 and outside(tmp_path) == ["out"]
+
+
 @pytest.mark.parametrize("name", ["/a", "../a", "a/../../b", "..", "C:\\a", "c:a", "..\\a", "\\a", "a\\b", "x" * 300])
 @pytest.mark.parametrize("kind", ["zip", "tar"])
 def test_names(tmp_path: Path, kind: str, name: str) -> None:

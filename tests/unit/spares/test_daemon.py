@@ -123,11 +123,15 @@ def test_another_one_is_told_so_when_its_patience_ends(place: Path, monkeypatch:
     before, sockets = held(place), []
 
     class Noted(socket.socket):
-        def __init__(self, *args: Any) -> None:
-            super().__init__(*args)
-            sockets.append(self)
+        def __init__(self, *args: Any, **named: Any) -> None:
+            super().__init__(*args, **named)
+            # other threads of this process make sockets of their own meanwhile
+            if self.family == socket.AF_UNIX:
+                sockets.append(self)
 
     monkeypatch.setattr(socket, "socket", Noted)
+    with socket.create_server(("127.0.0.1", 0)) as others, socket.create_connection(others.getsockname()):
+        others.accept()[0].close()
     with pytest.raises(AlreadyKept):
         Listening()
     assert len(slept) == 1 and held(place) == before and [one.fileno() for one in sockets] == [-1]

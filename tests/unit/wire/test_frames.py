@@ -110,7 +110,7 @@ def test_kinds_go_one_way() -> None:
     with pytest.raises(frames.WireError, match="a hello frame does not go this way"):
         reader.read()
     reader.close()
-    there, back = {**frames.TO_WORKER, **frames.TO_SPARE}, {**frames.FROM_WORKER, **frames.FROM_SPARE}
+    there, back = {**frames.TO_WORKER, **frames.TO_SPARE}, {**frames.FROM_AGENT, **frames.FROM_SPARE}
     assert {*there, *back} == set(frames.NAMES) and not set(there) & set(back)
 
 

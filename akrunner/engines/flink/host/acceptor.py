@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink import threads
-from akrunner.engines.flink.connections import AGENT_END, CONNECT_SECONDS, HOST_END, LENGTH, OPENING_LIMIT, shut, tune
+from akrunner.engines.flink.connections import AGENT_ROWS, CONNECT_SECONDS, HOST_ROWS, LENGTH, OPENING_LIMIT, shut, tune
 from akrunner.engines.flink.keys import Keys
 
 #: seconds that a connection may take to prove whose it is: no less than its other end waits, which a busy machine makes slow
@@ -119,12 +119,12 @@ class Acceptor:
                 stranger.said += got
             opening = pb.Opening.FromString(bytes(stranger.said[LENGTH.size :]))
             said = (opening.agent, str(opening.kind), opening.nonce)
-            if not self._keys.proves(opening.proof, AGENT_END, *said):
+            if not self._keys.proves(opening.proof, AGENT_ROWS, *said):
                 raise ValueError("it does not know the token")
             self._let_go(connection)
             connection.setblocking(True)
             tune(connection)
-            answer = pb.Opened(proof=self._keys.proof(HOST_END, opening.nonce)).SerializeToString()
+            answer = pb.Opened(proof=self._keys.proof(HOST_ROWS, opening.nonce)).SerializeToString()
             connection.sendall(LENGTH.pack(len(answer)) + answer)
             self._let_in(opening.agent, opening.kind, connection)
         except (BlockingIOError, ssl.SSLWantReadError):

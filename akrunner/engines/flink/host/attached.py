@@ -5,6 +5,7 @@
     subtasks come -> an attempt -> its end
       a subtask is lost: Flink starts its job again, from the last checkpoint -> new subtasks come -> another attempt
       the script fails: the Flink job fails for good; a stream's job starts again as often as max_restarts= says
+      akrunner itself fails: the Flink job fails for good
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,16 +23,18 @@ from akrunner.cluster.failure import is_last
 from akrunner.engines.base import Outcome
 from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.engines.flink.host.subtasks import Subtasks
-from akrunner.engines.flink.threads import trace_of
+from akrunner.engines.flink.threads import words_of
 from akrunner.errors import (
     AkrunnerError,
     ClusterError,
     ConfigError,
     JobCancelledError,
     JobError,
+    StartError,
 )
 
 _WHY_SECONDS = 20.0
+_TICK = 0.1
 
 
 class Attached:
@@ -48,6 +52,8 @@ class Attached:
         run: Callable[[], Outcome],
         cluster: Address | None = None,
         restarts: int | None = None,
+        slot_timeout: float = 120.0,
+        executed: Callable[[Any], None] = lambda result: None,
     ) -> None:
         """Make the job, as `akrunner.flink.run`, `stream` and `predict` do.
 
@@ -57,12 +63,16 @@ class Attached:
             run: runs the attempts, from the first subtask that comes to their end.
             cluster: the program's cluster; None for the local one.
             restarts: how often a script that fails may be started again; None if Flink has no checkpoint to start from.
+            slot_timeout: seconds for which `wait` waits for the first subtask.
+            executed: is told what PyFlink returned for the execution of the table; raises ConfigError if that names no Flink job.
         """
         self.table = table
         self._subtasks = subtasks
         self._run = run
         self._cluster = cluster
         self._restarts = restarts
+        self._slot_timeout = slot_timeout
+        self._executed = executed
         self.holds: Any = None
         self._again: list[str] = []
         self._outcome: Outcome | None = None
@@ -93,7 +103,8 @@ class Attached:
             except JobError as e:
                 lost = self._subtasks.any_gone()
                 failed += 0 if lost else 1
-                if self._restarts is None or is_last(type(e), failed, self._restarts):
+                hopeless = e.fault or self._subtasks.hopeless()
+                if self._restarts is None or hopeless or is_last(type(e), failed, self._restarts):
                     raise
                 self._subtasks.leave(f"{type(e).__name__}: {e}", final=False)
                 ended = self._subtasks.start_again(self._state)
@@ -135,27 +146,50 @@ class Attached:
                     self.wait(_WHY_SECONDS)
             raise
 
-    def wait(self, seconds: float | None = None) -> Outcome:
-        """Wait until the program has executed the table and the tasks have ended.
+    def wait(self, seconds: float | None = None, result: Any = None) -> Outcome:
+        """Wait until the tasks have ended. They run once the program has executed the table.
 
         Args:
-            seconds: how long to wait at most; None to wait until they have ended.
+            seconds: how long to wait at most. None: until they have ended, if a subtask comes within `slot_timeout` seconds
+                (`FlinkEngine`) from now.
+            result: what PyFlink returned for the execution of the table, `job.table.execute_insert("scores")` or a
+                `StatementSet.execute()`: if its Flink job ends before a subtask comes, for want of slots or because a source
+                fails, the error says so at once, and why.
         Returns:
             the outcome of the tasks.
         Raises:
             JobError: they failed.
+            StartError: no subtask came.
             JobCancelledError: the Flink job was ended.
             TimeoutError: they have not ended within that time.
+            ConfigError: `result` names no Flink job.
         """
+        if result is not None:
+            self._executed(result)
+        if seconds is None:
+            self._wait_for_first()
         self._thread.join(seconds)
         if self._thread.is_alive():
             raise TimeoutError("the tasks have not ended; have you executed the table?")
         if self._error is not None:
             if isinstance(self._error, AkrunnerError):
                 raise self._error
-            raise JobError(f"akrunner's own thread 'attached' failed:\n{trace_of(self._error)}") from self._error
+            error = JobError(words_of("attached", self._error))
+            error.fault = True
+            raise error from self._error
         assert self._outcome is not None
         return self._outcome
+
+    def _wait_for_first(self) -> None:
+        """Wait until a subtask has come, or none can come any more. Raises: StartError: none came in time."""
+        deadline = time.monotonic() + self._slot_timeout
+        while self._thread.is_alive() and not self._begun.wait(_TICK):
+            if time.monotonic() > deadline:
+                raise StartError(
+                    f"no subtask came within {self._slot_timeout:g} s (slot_timeout=); its Flink job is "
+                    f"{self._subtasks.submitted.state}: has the program executed the table? If it has, the job may lack task slots, "
+                    "or a source may fail again and again: wait(result=...), with what execute_insert() returned, says why it has failed"
+                )
 
 
 _ENDS = {"CANCELED": "cancelled", "FINISHED": "stopped, as a savepoint does"}

@@ -18,7 +18,7 @@ from typing import IO, Any, Protocol
 
 from akrunner import leftovers
 from akrunner.engines.flink import threads
-from akrunner.engines.flink.host.rest import HEADERS, Address, Rest
+from akrunner.engines.flink.host.rest import ENDED, HEADERS, Address, Rest
 from akrunner.errors import ClusterError, StartError
 from akrunner.foreign import ours
 
@@ -36,6 +36,7 @@ class Submission:
         id: Flink's id of the job; "" while it is not known.
         state: Flink's word for the job's state.
         failed: why it has failed; None while it has not.
+        fault: whether it has failed by a fault of akrunner's own.
         known: an event that is set once the job has an id, or has ended.
         ended: an event that is set once the job has ended.
     """
@@ -45,7 +46,15 @@ class Submission:
         self.known = threading.Event()
         self.state = "being submitted"
         self.failed: str | None = None
+        self.fault = False
         self.ended = threading.Event()
+
+    def fails(self, why: str, fault: bool = False) -> None:
+        """Note that the job has failed, unless it is known how it has ended. Args: why, fault: as the attributes."""
+        if not self.ended.is_set():
+            self.failed, self.fault = why, fault
+            self.ended.set()
+            self.known.set()
 
 
 class Submitter(Protocol):
@@ -112,6 +121,8 @@ class Client:
             environ[HEADERS] = self._cluster.header_lines
         self._numbers = itertools.count()
         self._jobs: dict[int, Submission] = {}
+        #: why nothing more is heard of jobs, and whether that is a fault of akrunner's own
+        self._over: tuple[str, bool] | None = None
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
             [python, "-m", "akrunner.engines.flink.program.submit"],
             stdin=subprocess.PIPE,
@@ -137,6 +148,10 @@ class Client:
         """
         number, job = next(self._numbers), Submission()
         self._jobs[number] = job
+        if self._over is not None:
+            # the thread that would say so has looked through the jobs already
+            job.fails(*self._over)
+            return job
         remote = self._cluster.flink_options if self._cluster is not None else None
         brings = brings_python(self._cluster)
         self._write({"submit": number, "package": self.package, "remote": remote, "brings_python": brings, **order})
@@ -193,20 +208,19 @@ class Client:
             job.id = word.get("job", job.id)
             job.failed = word.get("failed", job.failed)
             job.state = str(word.get("state", job.state))
-            if job.failed is not None or job.state in ("FINISHED", "FAILED", "CANCELED"):
+            if job.failed is not None or job.state in ENDED:
                 job.ended.set()
             job.known.set()
         self._all_failed(f"the process that submits it ended{self._last_words()}")
 
     def _died(self, name: str, error: BaseException) -> None:
-        self._all_failed(f"akrunner's own thread {name!r} failed:\n{threads.trace_of(error)}")
+        self._all_failed(threads.words_of(name, error), fault=True)
 
-    def _all_failed(self, why: str) -> None:
+    def _all_failed(self, why: str, fault: bool = False) -> None:
+        # first, so that a job that is submitted meanwhile is not missed by both
+        self._over = why, fault
         for job in list(self._jobs.values()):
-            if not job.ended.is_set():
-                job.failed = why
-                job.ended.set()
-                job.known.set()
+            job.fails(why, fault)
 
     def _last_words(self) -> str:
         try:

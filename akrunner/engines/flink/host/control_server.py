@@ -43,11 +43,12 @@ _LEAVE_SECONDS = 2.0
 _KINDS = (pb.Opening.IN, pb.Opening.OUT, pb.Opening.GIVE)
 
 
-def _strangers() -> int:
-    """Return how many strangers' connections may be open here: with those at the port of rows, no more than half of the files that this
-    process may open; but 16 here at least."""
+def _strangers(most: int) -> int:
+    """Return how many strangers' connections may be open here, besides those that agents have a place for: with these, which strangers
+    may take before the agents come, and with those at the port of rows, no more than half of the files that this process may open; but 16
+    here at least. Args: most: the agents' places."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return _STRANGERS if limit == resource.RLIM_INFINITY else max(16, min(_STRANGERS, limit // 2 - STRANGERS))
+    return _STRANGERS if limit == resource.RLIM_INFINITY else max(16, min(_STRANGERS, limit // 2 - STRANGERS - most))
 
 
 class ControlServer:
@@ -82,7 +83,7 @@ class ControlServer:
             ("grpc.absolute_max_metadata_size", _METADATA_LIMIT),
             ("grpc.max_metadata_size", _METADATA_LIMIT),
             ("grpc.max_concurrent_streams", 2),
-            ("grpc.max_allowed_incoming_connections", most + _strangers()),
+            ("grpc.max_allowed_incoming_connections", most + _strangers(most)),
             ("grpc.server_handshake_timeout_ms", int(1000 * HELLO_SECONDS)),
             # for clients that have shaken hands, and then ask for nothing
             ("grpc.max_connection_idle_ms", int(1000 * HELLO_SECONDS)),
@@ -136,7 +137,7 @@ class ControlServer:
             remote.close()
 
     def _died(self, name: str, error: BaseException) -> None:
-        self.broken = f"akrunner's own thread {name!r} failed:\n{threads.trace_of(error)}"
+        self.broken = threads.words_of(name, error)
 
     # -- the service
 

@@ -270,7 +270,7 @@ class FlinkEngine:
         def run() -> Outcome:
             return run_attempts(job, rows, None, observer, None, launcher)
 
-        return Attached(graph.table, subtasks, run, address, restarts if again else None)
+        return Attached(graph.table, subtasks, run, address, restarts if again else None, self.slot_timeout, graph.executed)
 
     def _in_java(self, table: FlinkTable) -> bool:
         return self.java_operators and table.operators_compile()
@@ -383,7 +383,9 @@ class FlinkEngine:
             )
             submitted.known.wait()
             if not submitted.id:
-                raise StartError(f"Flink did not take the job: {submitted.failed}")
+                refused = StartError(f"Flink did not take the job: {submitted.failed}")
+                refused.fault = submitted.fault
+                raise refused
             return submitted.id
         finally:
             if client is not self._client:
@@ -408,15 +410,24 @@ class FlinkEngine:
 
     def _live_client(self) -> Client:
         """Return the client that is kept, or a new one."""
+        self._close_dead()
         with self._lock:
             client = self._client
             alone = self._running == 1
-            if client is None or not client.alive or not (self._keeps or alone):
+            if client is None or not (self._keeps or alone):
                 client = Client(self.python, java_home(self.python), self._address)
                 # with a cluster inside the client's process, what a job leaves there goes only when that process ends
                 if self._keeps or (alone and self._address is not None):
                     self._client = client
             return client
+
+    def _close_dead(self) -> None:
+        """Close the client that is kept if its process has died: its folder and its log are still there."""
+        with self._lock:
+            if self._client is None or self._client.alive:
+                return
+            dead, self._client = self._client, None
+        dead.close()
 
     def release(self, subtasks: Subtasks) -> None:
         """Take back the subtasks of an attempt that has ended. They have no task any more.

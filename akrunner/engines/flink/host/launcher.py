@@ -24,6 +24,7 @@ from akrunner.engines.flink.taskmanager.feed import pairs_word
 from akrunner.engines.flink.taskmanager.sight import word_of
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import JobError, ReadError, StartError
+from akrunner.foreign import in_words
 from akrunner.io.sinks import PartsSink
 from akrunner.launch import archives
 from akrunner.launch.files import lay_out
@@ -41,6 +42,8 @@ _ENDING = ("FAILING",)
 _ENDING_SECONDS = 3.0
 #: seconds that an agent may take to begin sending files
 _GIVE_SECONDS = 60.0
+#: the most files of a task that are named, if they could not be brought here
+_NAMED = 8
 
 
 class SubtaskLender(Protocol):
@@ -292,32 +295,49 @@ class FlinkLauncher:
 
     def ended(self) -> None:
         """Fetch the files of the tasks that are to be kept. The agents clean up when they are told to leave, so this
-        comes before."""
+        comes before. The job is as good without them: what cannot come is a note."""
         if not self._work.keep:
             return
         for task, remote in self._remotes.items():
             if remote.process is not None and not remote.gone.is_set():
-                spooled = ["dataset.tfrecord", "dataset.columns"]
-                self._fetch(task, ["work", *spooled, *(f"{name}.splits" for name in spooled)])
-                self._work.moved_here(task, remote.folder)
+                self._keep(task, remote)
+
+    def _keep(self, task: TaskSpec, remote: RemoteSubtask) -> None:
+        """Fetch the files of one task that are to be kept. Note which could not be brought here."""
+        left_out: list[Exception] = []
+        spooled = ["dataset.tfrecord", "dataset.columns"]
+        try:
+            self._fetch(task, ["work", *spooled, *(f"{name}.splits" for name in spooled)], left_out.append)
+        except JobError as e:
+            self._notes.append(f"{e}; work_dir= has not all of its files")
+        self._notes += [f"{why}; work_dir= is without it" for why in left_out[:_NAMED]]
+        if len(left_out) > _NAMED:
+            self._notes.append(f"[{task.name}] work_dir= is without {len(left_out) - _NAMED} more of its files")
+        try:
+            self._work.moved_here(task, remote.folder)
+        except OSError as e:
+            self._notes.append(f"[{task.name}] its context.json in work_dir= has the paths of {remote.machine}: {in_words(e)}")
 
     def take_model(self) -> None:
         if self._job.model_dir is not None:
             self._fetch(self._job.cluster.tasks[0], ["saved_model", "latest_ckpt"])
             self._work.take_model(self._job)
 
-    def _fetch(self, task: TaskSpec, names: list[str]) -> None:
+    def _fetch(self, task: TaskSpec, names: list[str], left_out: archives.LeftOut | None = None) -> None:
         """Copy files and directories of a task into the task's directory here.
 
+        Args:
+            left_out: as for `archives.unpack`.
         Raises:
-            JobError: the task's machine is gone.
+            JobError: the task's machine is gone, or something cannot be brought here.
         """
         remote = self._remotes[task]
         remote.tell(give=pb.Give(names=names))
+        blame = Blame(f"[{task.name}] its files", JobError, "the task's directory")
         try:
             with remote.opened(pb.Opening.GIVE, _GIVE_SECONDS) as connection, connection.makefile("rb") as stream:
-                blame = Blame(f"[{task.name}] its files", JobError, "the task's directory")
-                archives.unpack(stream, self._work.task_dir(task), blame, shown="what its TaskManager gives")
+                shown = "what its TaskManager gives"
+                archives.unpack(stream, self._work.task_dir(task), blame, shown=shown, left_out=left_out)
         except OSError as e:
             raise JobError(f"[{task.name}] its files could not be brought here: {e!r}") from None
 

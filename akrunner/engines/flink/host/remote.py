@@ -9,23 +9,30 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import IO, Any
 
 from akrunner.engines.feeder import Given
 from akrunner.engines.flink import control_pb2 as pb
-from akrunner.engines.flink.connections import SocketReader, SocketWriter, shut
+from akrunner.engines.flink.connections import PACKAGE_LENGTH_BYTES, SocketReader, SocketWriter, shut
+from akrunner.engines.flink.control import rows_pass
 from akrunner.engines.flink.host.subtask import BadWord, RemoteSubtask
 from akrunner.engines.flink.reasons import error_of
 from akrunner.launch.process import Exit
 from akrunner.wire import frames
 
-#: bytes of the package's length, which is sent before it on the connection that brings the task its rows
-_LENGTH_BYTES = 8
+#: seconds that an agent may take to say why it does not take a task's files
+_WHY_SECONDS = 1.0
 
 
 def _exit_of(told: pb.Exit) -> Exit:
     code, signal = (getattr(told, name) if told.HasField(name) else None for name in ("code", "signal"))
     return Exit(code, signal, told.peak_rss, told.cpu_seconds, told.time_ns)
+
+
+def _check_failed(word: Any) -> None:
+    """Raises: OSError: the agent says that it cannot start the process. Args: word: its answer, or None."""
+    if word is not None and word.WhichOneof("word") == "failed":
+        raise OSError(word.failed.words) from None
 
 
 class RemoteProcess:
@@ -53,6 +60,8 @@ class RemoteProcess:
         self._tree = 0.0
         self.pid = 0
         self.given = Given()
+        # only then is what the process writes read by its agent, which says how many rows it has passed on
+        self._passed = rows_pass(order, remote.with_rows)
         self._ended = threading.Event()
         self._lock = threading.Lock()
         #: this object closes the connections, until a reader or writer has taken them over
@@ -64,9 +73,8 @@ class RemoteProcess:
         try:
             remote.tell(order=order)
             self._in = self._opened(pb.Opening.IN, seconds)
-            self._in.sendall(os.path.getsize(package).to_bytes(_LENGTH_BYTES, "little"))
             with open(package, "rb") as f:
-                self._in.sendfile(f)
+                self._send(self._in, f)
             self._until_started(remote, seconds)
             self._out = self._opened(pb.Opening.OUT, seconds)
         except BaseException:
@@ -81,13 +89,21 @@ class RemoteProcess:
         self._mine.append(made)
         return made
 
+    def _send(self, connection: socket.socket, package: IO[bytes]) -> None:
+        try:
+            connection.sendall(os.fstat(package.fileno()).st_size.to_bytes(PACKAGE_LENGTH_BYTES, "little"))
+            connection.sendfile(package)
+        except OSError:
+            # an agent that cannot take the files says why, and ends the connection while they are still sent
+            _check_failed(self._remote.heard(_WHY_SECONDS))
+            raise
+
     def _until_started(self, remote: RemoteSubtask, seconds: float) -> None:
         word = remote.answer(seconds)
         if word is None:
             remote.lost()
             raise OSError(remote.broken or f"the subtask at {remote.address} has gone")
-        if word.WhichOneof("word") == "failed":
-            raise OSError(word.failed.words)
+        _check_failed(word)
         self.pid = word.started.pid
 
     def writer(self) -> frames.FrameWriter:
@@ -96,7 +112,7 @@ class RemoteProcess:
 
     def reader(self, kinds: Mapping[int, int], most: frames.Most | None) -> frames.FrameReader:
         """Return a reader of the frames that the process writes. The arguments are as for `FrameReader`."""
-        return SocketReader(self._given_away(self._out), kinds, most)
+        return SocketReader(self._given_away(self._out), frames.FROM_AGENT if self._passed else kinds, most)
 
     def _given_away(self, connection: socket.socket | None) -> socket.socket:
         assert connection is not None

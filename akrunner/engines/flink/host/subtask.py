@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import socket
 import threading
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.reasons import error_of
-from akrunner.engines.flink.threads import trace_of
+from akrunner.engines.flink.threads import words_of
 from akrunner.errors import StartError
 from akrunner.launch import environments
 
@@ -64,6 +65,8 @@ class RemoteSubtask:
         writes_output: whether it may write the directory that it was asked for.
         broken: why it cannot be used: a fault of akrunner's own at either end, with its traceback, or an agent that broke the
             protocol or did not answer; None if nothing is wrong.
+        fault: whether that is a fault of akrunner's own.
+        silent: whether it is that the agent did not answer; its machine may be lost.
         control_broken: returns such a fault of the control server; None if there is none.
         hang_up: ends the stream, whatever is still on its way.
     """
@@ -75,6 +78,7 @@ class RemoteSubtask:
         self.job = job
         self.why: Callable[[], str | None] = lambda: None
         self.broken: str | None = None
+        self.fault = self.silent = False
         self.control_broken: Callable[[], str | None] = lambda: None
         self.hang_up: Callable[[], object] = lambda: None
         self.address = ""
@@ -117,6 +121,7 @@ class RemoteSubtask:
         """
         self.idle.clear()
         self.process = None
+        self._forget_answers()
         self._patience = _UNPACK_SECONDS if environments.is_packed(python) else _SETTLE_SECONDS
         asked = pb.Ask(python=python, bind_host=bind_host, advertised_host=advertised_host or "", output=output, store=store)
         asked.files.extend(pb.File(path=path, bytes=size) for path, size in files)
@@ -184,7 +189,7 @@ class RemoteSubtask:
         kind = word.WhichOneof("word")
         if kind == "broken":
             # nothing more may come from it
-            self.broken = word.broken
+            self.broken, self.fault = word.broken, True
             self.lost()
         elif kind == "over":
             task, self._task = self._task, None
@@ -204,20 +209,31 @@ class RemoteSubtask:
 
     def answer(self, seconds: float | None = None) -> Any:
         """Return the agent's next answer; None if it is gone, or has said nothing for so long: `broken` says so."""
+        word = self.heard(seconds)
+        if word is None and not self.gone.is_set():
+            self.broken, self.silent = f"the agent of subtask {self.subtask} said nothing for {seconds:g} s", True
+        return word
+
+    def heard(self, seconds: float | None) -> Any:
+        """Return the agent's next answer; None if it is gone, or says nothing for so long, which is no fault."""
         deadline = time.monotonic() + seconds if seconds is not None else None
         while True:
             try:
                 return self._answers.get(timeout=_TICK)
             except queue.Empty:
-                if self.gone.is_set():
+                if self.gone.is_set() or (deadline is not None and time.monotonic() > deadline):
                     return None
-                if deadline is not None and time.monotonic() > deadline:
-                    self.broken = f"the agent of subtask {self.subtask} said nothing for {seconds:g} s"
-                    return None
+
+    def _forget_answers(self) -> None:
+        """Forget what the agent has answered of an earlier task, which nobody has waited for."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._answers.get_nowait()
 
     def died(self, name: str, error: BaseException) -> None:
         """Note that a thread of this end has died: the subtask cannot be used any more."""
-        self.broken = self.broken or f"akrunner's own thread {name!r} failed:\n{trace_of(error)}"
+        if self.broken is None:
+            self.broken, self.fault = words_of(name, error), True
         self.lost()
 
     def lost(self) -> None:

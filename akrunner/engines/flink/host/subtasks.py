@@ -94,9 +94,7 @@ class Subtasks:
             JobCancelledError: the Flink job was cancelled by someone else.
             JobManagerLostError: the job's JobManager is gone.
         """
-        broken = self._control.broken or next((remote.broken for remote in self.remotes if remote.broken), None)
-        if broken is not None:
-            raise JobError(broken)
+        self._check_broken()
         # started when it is first needed: the job of a user's program runs when the program executes it
         if self._watch is None and self._master is not None:
             self._watch = Watch(self._master, lambda: self._id)
@@ -114,6 +112,21 @@ class Subtasks:
                 self.submitted.failed = str(e)
                 self.submitted.ended.set()
                 raise
+
+    def _check_broken(self) -> None:
+        """Raises: JobError: as `check`."""
+        if self._control.broken is not None:
+            raise _fault(self._control.broken)
+        if self.submitted.fault and self.submitted.failed is not None:
+            raise _fault(self.submitted.failed)
+        for remote in self.remotes:
+            if remote.broken is not None:
+                raise _fault(remote.broken) if remote.fault else JobError(remote.broken)
+
+    def hopeless(self) -> bool:
+        """Whether a fault of akrunner's own, or an agent that broke the protocol, has ended the attempt: it would only happen again."""
+        broken = any(remote.broken is not None and not remote.silent for remote in self.remotes)
+        return broken or self._control.broken is not None or self.submitted.fault
 
     def explain(self) -> None:
         """Raise an error that says more than the tasks' own ends do, after a failure. Return if there is none.
@@ -180,11 +193,15 @@ class Subtasks:
         self.submitted.ended.wait(_WHY_SECONDS)
         return self.submitted.failed
 
-    def _still_coming(self, deadline: float, seconds: float) -> None:
-        self.check()
+    def _check_runs(self) -> None:
+        """Raises: StartError: Flink has ended the job. AkrunnerError: as `check`, if that says more."""
         if self.submitted.ended.is_set():
             self.explain()
             raise StartError(f"Flink did not run the job: {self.submitted.failed or self.submitted.state}")
+
+    def _still_coming(self, deadline: float, seconds: float) -> None:
+        self.check()
+        self._check_runs()
         if time.monotonic() > deadline:
             raise StartError(
                 f"{len(self.remotes)} of {self.count} subtasks came within {seconds:g} s (slot_timeout=), missing: "
@@ -216,14 +233,20 @@ class Subtasks:
             remote.idle.wait(max(0.0, deadline - time.monotonic()))
 
     def wait_for_first(self) -> None:
-        """Wait until a subtask has come, however long that takes."""
+        """Wait until a subtask has come, however long that takes, or the Flink job has ended, if the program says which one it is.
+
+        Raises:
+            StartError: Flink has ended the job before a subtask came.
+            JobError: a thread of akrunner's own has failed.
+            JobCancelledError: the Flink job was cancelled.
+        """
         while True:
             try:
                 self._came(self._control.arrived.get(timeout=1.0))
                 return
             except queue.Empty:
-                if self._control.broken is not None:
-                    raise JobError(self._control.broken) from None
+                self._check_broken()
+                self._check_runs()
 
     def leave(self, error: str | None = None, final: bool = True) -> None:
         """Tell the agents that the subtasks are no longer needed.
@@ -299,3 +322,10 @@ class Subtasks:
                     rest.cancel(self._id)
                     return
                 time.sleep(_TICK)
+
+
+def _fault(words: str) -> JobError:
+    """Return the error of a job that a fault of akrunner's own has ended. Args: words: with the traceback."""
+    made = JobError(words)
+    made.fault = True
+    return made

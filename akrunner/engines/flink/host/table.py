@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from akrunner import leftovers
 from akrunner.engines.flink.host.client import Submission, write_package
-from akrunner.engines.flink.threads import trace_of
+from akrunner.engines.flink.host.rest import ENDED
+from akrunner.engines.flink.threads import words_of
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.io.pairing import Pairing
 from akrunner.io.table import TableSource
 from akrunner.spec import JobSpec, Mode
 
 _POLL_SECONDS = 0.2
-_ENDED = ("FINISHED", "FAILED", "CANCELED")
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,31 @@ def _explained() -> Iterator[None]:
         raise ConfigError(f"source: Flink cannot run it: {words(e)}") from e
 
 
+def _watched(job: Submission, running: Any) -> threading.Thread:
+    """Start a thread that notes what becomes of a job, and return it. Args: running: a `bridge.Running`."""
+    job.id = running.id
+    watching = threading.Thread(target=_watch, args=(job, running), name="akrunner-flink", daemon=True)
+    watching.start()
+    return watching
+
+
+def _watch(job: Submission, running: Any) -> None:
+    from akrunner.engines.flink.program.submit import words
+
+    try:
+        while job.state not in ENDED:
+            time.sleep(_POLL_SECONDS)
+            job.state = running.state()
+        if job.state == "FAILED":
+            running.result()
+    except BaseException as e:
+        # words of Java, or a fault of akrunner
+        job.fault = not type(e).__module__.startswith(("py4j", "pyflink"))
+        job.failed = words_of("flink", e) if job.fault else words(e)
+    finally:
+        job.ended.set()
+
+
 class ProgramSubmitter:
     """Submits one job from within the user's own program; see `akrunner.engines.flink.host.client.Submitter`.
 
@@ -148,26 +173,8 @@ class ProgramSubmitter:
         job = Submission()
         with _explained():
             self._running = bridge.submit(self._table, self._job, _package(), order, self._options, self._in_java)
-        job.id = self._running.id
-        self._watching = threading.Thread(target=self._watch, args=(job,), name="akrunner-flink", daemon=True)
-        self._watching.start()
+        self._watching = _watched(job, self._running)
         return job
-
-    def _watch(self, job: Submission) -> None:
-        from akrunner.engines.flink.program.submit import words
-
-        try:
-            while job.state not in _ENDED:
-                time.sleep(_POLL_SECONDS)
-                job.state = self._running.state()
-            if job.state == "FAILED":
-                self._running.result()
-        except BaseException as e:
-            # words of Java, or a fault of akrunner
-            java = type(e).__module__.startswith(("py4j", "pyflink"))
-            job.failed = words(e) if java else f"akrunner's own thread 'flink' failed:\n{trace_of(e)}"
-        finally:
-            job.ended.set()
 
     def cancel(self, job: Submission) -> None:
         if not job.ended.is_set():
@@ -202,6 +209,8 @@ class ProgramGraph:
         self._in_java = in_java
         self.table: Any = None
         self.output: pa.Schema | None = None
+        self._submission = Submission()
+        self._watching: threading.Thread | None = None
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
         from akrunner.engines.flink.program import bridge
@@ -210,9 +219,22 @@ class ProgramGraph:
             self.table, self.output = bridge.attach(
                 self._source, self._job, _package(), order, self._options, self._in_java, self._schema
             )
-        job = Submission()
-        job.state = "waiting to be executed by its program"
-        return job
+        self._submission.state = "waiting to be executed by its program"
+        return self._submission
+
+    def executed(self, result: Any) -> None:
+        """Note that the program has executed the table, and watch the Flink job.
+
+        Args:
+            result: the TableResult, or JobClient, that PyFlink returned.
+        Raises:
+            ConfigError: it names no Flink job.
+        """
+        from akrunner.engines.flink.program import bridge
+
+        running = bridge.running(result)
+        if self._watching is None:
+            self._watching = _watched(self._submission, running)
 
     def cancel(self, job: Submission) -> None:
         """Do nothing: the program itself cancels its job."""

@@ -26,7 +26,7 @@ from py4j.protocol import Py4JError
 from pyflink.common import JobClient, Types
 from pyflink.datastream import DataStream, StreamExecutionEnvironment
 from pyflink.java_gateway import get_gateway
-from pyflink.table import DataTypes, StreamTableEnvironment, Table
+from pyflink.table import DataTypes, StreamTableEnvironment, Table, TableResult
 from pyflink.table.types import _to_java_data_type, create_arrow_schema
 from pyflink.util.java_utils import get_j_env_configuration
 
@@ -39,6 +39,8 @@ from akrunner.spec import JobSpec, Mode
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _LOOPBACK = "127.0.0.1"
+#: Flink's name for a cluster inside the program's Java
+_LOCAL = "MiniCluster"
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 _CHUNK = Types.ROW([Types.INT(), Types.PRIMITIVE_ARRAY(Types.BYTE())])
 
@@ -153,6 +155,23 @@ def submit(
         return Running(environment.execute_async(order["name"]))
 
 
+def running(result: Any) -> Running:
+    """Return the job that executes a table.
+
+    Args:
+        result: a TableResult or JobClient.
+    Raises:
+        ConfigError: it names no job.
+    """
+    client = result.get_job_client() if isinstance(result, TableResult) else result
+    if not isinstance(client, JobClient):
+        raise ConfigError(
+            "result: must be what execute_insert(), execute() or execute_async() returned for the job's table, not "
+            f"{type(result).__name__}"
+        )
+    return Running(client)
+
+
 class Running:
     """A job that runs, watched over a connection to Java of its own.
 
@@ -171,8 +190,15 @@ class Running:
         return str(self._client.get_job_id())
 
     def state(self) -> str:
-        """Return Flink's word for the job's state."""
-        return str(self._ours.get_job_status().result()).rsplit(".", 1)[-1]
+        """Return Flink's word for the job's state. Raises the error that the job failed with, if it ran on a local cluster: that one
+        is gone with the job, and knows no state any more."""
+        try:
+            return str(self._ours.get_job_status().result()).rsplit(".", 1)[-1]
+        except Py4JError as e:
+            if _LOCAL not in str(e):
+                raise
+        self.result()
+        return "FINISHED"
 
     def result(self) -> None:
         """Wait for the job's end. Raises the error that it failed with."""

@@ -23,7 +23,8 @@ from typing import Any
 
 _POLL_SECONDS = 0.2
 _CANCEL_SECONDS = 10.0
-_ENDED = ("FINISHED", "FAILED", "CANCELED")
+#: the same as `ENDED` of host/rest.py, which this process does not import
+_ENDED = ("FINISHED", "FAILED", "CANCELED", "SUSPENDED")
 _TRUSTSTORE = "security.ssl.rest.truststore"
 _NO_SECRET = "akrunner"
 #: Python's first words of an error, with which Beam tells Java of it

@@ -33,7 +33,17 @@ from akrunner import leftovers
 from akrunner.cluster.ports import PortHold
 from akrunner.cluster.resources import THREADS
 from akrunner.engines.flink import threads
-from akrunner.engines.flink.connections import SocketReader, SocketWriter, exactly, opened, pump_in, pump_out, shut
+from akrunner.engines.flink.connections import (
+    PACKAGE_LENGTH_BYTES,
+    SocketReader,
+    SocketWriter,
+    exactly,
+    opened,
+    pump_in,
+    pump_out,
+    shut,
+)
+from akrunner.engines.flink.control import rows_pass
 from akrunner.engines.flink.keys import Door
 from akrunner.engines.flink.taskmanager.folders import TaskFolder
 from akrunner.engines.flink.taskmanager.line import HostGone, JobFailed, Line
@@ -54,7 +64,6 @@ _SAMPLE_SECONDS = 0.3
 _LOG_SECONDS = 0.5
 _CHUNK = 1 << 20
 _LOG_CHUNK = 64 << 10
-_LENGTH_BYTES = 8
 
 __all__ = ["HostGone", "JobFailed", "watch_java", "work"]
 
@@ -117,9 +126,9 @@ class _Agent:
         """Tell the host why a thread of this end has died. The task ends then."""
         if self._broken is None:
             self._broken = error
-            where = f"beside the task on {socket.gethostname()}"
+            where = f" beside the task on {socket.gethostname()}"
             with contextlib.suppress(OSError, HostGone, AttributeError):
-                self._line.say(broken=f"akrunner's own thread {name!r} {where} failed:\n{threads.trace_of(error)}")
+                self._line.say(broken=threads.words_of(name, error, where))
 
     def _failed(self, words: str, reason: int = 0) -> None:
         """Tell the host why the task cannot run here. Args: reason: a `Reason`; 0: SYSTEM."""
@@ -229,7 +238,7 @@ class _Agent:
             order: an `Order`.
         """
         rows_in = self._connect(self._pb.Opening.IN)
-        size = int.from_bytes(exactly(rows_in, _LENGTH_BYTES), "little")
+        size = int.from_bytes(exactly(rows_in, PACKAGE_LENGTH_BYTES), "little")
         package = os.path.join(folder, "package.tar")
         if size > shutil.disk_usage(folder).free:
             self._failed(f"{folder} on {socket.gethostname()} has no room for the {size:,} bytes of the job's files")
@@ -289,12 +298,12 @@ class _Agent:
             self._line.say(log=self._pb.Log(last=True))
 
     def _passing(self, order: Any) -> Callable[..., None] | None:
-        """Return the function that handles the rows that the task writes; None if they go to the host as they are, as
-        those of a task without rows beside the tasks of a PyFlink table do."""
-        if not order.HasField("output"):
+        """Return the function that handles the rows that the task writes; None if they go to the host as they are."""
+        if not rows_pass(order, self._feed is not None):
             return None
         if not order.output.part:
-            return self._feed.pass_on if self._feed is not None else None
+            assert self._feed is not None
+            return self._feed.pass_on
         from akrunner.engines.flink.taskmanager.feed import pass_to_part
 
         return pass_to_part
@@ -342,13 +351,16 @@ class _Agent:
                 )  # fmt: skip
 
     def _give(self, folder: str, names: Any) -> None:
-        """Send files and directories of the task to the host, as a tar."""
-        with opened(self._door, self._name, self._pb.Opening.GIVE) as connection, connection.makefile("wb") as out:
-            with tarfile.open(fileobj=out, mode="w|") as archive:
-                for name in names:
-                    path = os.path.join(folder, name)
-                    if os.path.exists(path):
-                        archive.add(path, name)
+        """Send files and directories of the task to the host, as a tar. If that fails, the host sees that it is cut short."""
+        try:
+            with opened(self._door, self._name, self._pb.Opening.GIVE) as connection, connection.makefile("wb") as out:
+                with tarfile.open(fileobj=out, mode="w|") as archive:
+                    for name in names:
+                        if os.path.exists(os.path.join(folder, name)):
+                            _add(archive, folder, name)
+        except OSError as e:
+            # a file that becomes shorter meanwhile, or the host wants no more of it
+            logging.warning("akrunner: the files of a task could not be sent to its host: %s", e)
 
 
 def _cores() -> int:
@@ -367,6 +379,36 @@ def _save(connection: socket.socket, size: int, path: str) -> None:
                 raise HostGone("the job's host has gone")
             f.write(got)
             size -= len(got)
+
+
+def _add(archive: tarfile.TarFile, folder: str, name: str) -> None:
+    """Add a file, or a directory with everything in it, to a tar. What cannot be read is named in it, with the reason.
+
+    Args:
+        folder: the directory that the tar is of.
+        name: the path in that directory.
+    Raises:
+        OSError: the tar cannot be written, or a file has become shorter while it was read.
+    """
+    pending = [name]
+    while pending:
+        name = pending.pop()
+        path = os.path.join(folder, name)
+        with contextlib.ExitStack() as stack:
+            try:
+                info = archive.gettarinfo(path, name)
+                file = stack.enter_context(open(path, "rb")) if info is not None and info.isreg() else None
+                inside = os.listdir(path) if info is not None and info.isdir() else []
+            except OSError as e:
+                info, file, inside = None, None, []
+                why = e.strerror or str(e)
+            else:
+                why = "it is a socket"
+            if info is None:
+                info = tarfile.TarInfo(name)
+                info.pax_headers = {archives.UNREAD: why}
+            archive.addfile(info, file)
+            pending += [os.path.join(name, one) for one in sorted(inside, reverse=True)]
 
 
 def _close_out(out: threading.Thread, connection: socket.socket) -> None:

@@ -22,10 +22,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from akrunner.engines.flink.connections import proved
+from akrunner.engines.flink.connections import greet
 from akrunner.engines.flink.keys import Door, Keys
 from akrunner.engines.flink.taskmanager.agent import JobFailed, watch_java
-from akrunner.engines.flink.threads import trace_of
+from akrunner.engines.flink.threads import words_of
 
 #: the directory of the order, as Flink unpacks it for its Python
 FOLDER = "akrunner-job"
@@ -68,7 +68,7 @@ class Host:
 
     def _unwatched(self, name: str, error: BaseException) -> None:
         """End the host now, because the thread that would end it with its TaskManager has failed."""
-        logging.error("akrunner[%s] akrunner's own thread %r failed:\n%s", self._tag, name, trace_of(error))
+        logging.error("akrunner[%s] %s", self._tag, words_of(name, error))
         self._process.kill()
 
     def told(self) -> str:
@@ -114,8 +114,8 @@ class Host:
 
 
 def reached(told: str, keys: Keys) -> Door:
-    """Return the door of the host: the first of its addresses at which the host answers from here, and no other program
-    that has the same address.
+    """Return the door of the host: the first of its addresses at which the host proves itself from here, and no other program
+    that has the same address answers.
 
     Raises:
         OSError: it answers at none of them.
@@ -124,7 +124,7 @@ def reached(told: str, keys: Keys) -> Door:
     for address in word["addresses"]:
         door = Door(address, int(word["port"]), int(word["rows"]), keys)
         try:
-            proved(door, _CONNECT_SECONDS).close()
+            greet(door, _CONNECT_SECONDS)
         except OSError:
             continue
         return door

@@ -73,6 +73,21 @@ class DataStream:
         self._j_data_stream = j_data_stream
 
 
+class JobClient:
+    def __init__(self, j_job_client: Any = None) -> None:
+        self._j_job_client = j_job_client
+
+
+class TableResult:
+    """What executing a statement returns. Args: client: of its job; None if it ran none."""
+
+    def __init__(self, client: JobClient | None) -> None:
+        self._client = client
+
+    def get_job_client(self) -> JobClient | None:
+        return self._client
+
+
 class StreamExecutionEnvironment:
     def __init__(self, j_environment: Any) -> None:
         self._j_stream_execution_environment = j_environment
@@ -113,7 +128,7 @@ def modules() -> dict[str, types.ModuleType]:
     contents: dict[str, dict[str, Any]] = {
         "py4j": {}, "py4j.java_gateway": {"JavaGateway": absent, "JavaObject": absent}, "py4j.protocol": {"Py4JError": Py4JError},
         "pyflink": {"__file__": "/flink/pyflink/__init__.py", "__path__": []},
-        "pyflink.common": {"Configuration": Configuration, "JobClient": object, "Row": tuple, "Types": Types},
+        "pyflink.common": {"Configuration": Configuration, "JobClient": JobClient, "Row": tuple, "Types": Types},
         "pyflink.datastream": {
             "DataStream": DataStream, "KeyedProcessFunction": type("KeyedProcessFunction", (), {"Context": Any, "OnTimerContext": Any}),
             "ProcessFunction": object, "RuntimeContext": object, "StreamExecutionEnvironment": StreamExecutionEnvironment,
@@ -121,7 +136,7 @@ def modules() -> dict[str, types.ModuleType]:
         "pyflink.java_gateway": {"get_gateway": absent},
         "pyflink.table": {
             "DataTypes": DataTypes, "EnvironmentSettings": absent, "ScalarFunction": object, "StreamTableEnvironment": StreamTableEnvironment,
-            "Table": Table, "TableFunction": object,
+            "Table": Table, "TableFunction": object, "TableResult": TableResult,
         },
         "pyflink.table.expressions": {"call": absent, "col": absent},
         "pyflink.table.types": {

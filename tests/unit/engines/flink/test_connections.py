@@ -13,14 +13,15 @@ import pytest
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.connections import (
-    AGENT_END,
-    HOST_END,
+    AGENT_ROWS,
+    HOST_ROWS,
     LENGTH,
     OPENING_LIMIT,
     SILENCE_SECONDS,
     SocketReader,
     SocketWriter,
     exactly,
+    greet,
     opened,
     pump_in,
     pump_out,
@@ -308,7 +309,7 @@ def test_who_opens_proves_itself_and_so_does_who_answers() -> None:
 
     def answer(opening: pb.Opening, connection: socket.socket) -> None:
         seen.append(opening)
-        data = pb.Opened(proof=KEYS.proof(HOST_END, opening.nonce)).SerializeToString()
+        data = pb.Opened(proof=KEYS.proof(HOST_ROWS, opening.nonce)).SerializeToString()
         connection.sendall(LENGTH.pack(len(data)) + data + b"rows")
 
     with host(answer) as door, opened(door, "p", pb.Opening.OUT) as connection:
@@ -316,7 +317,7 @@ def test_who_opens_proves_itself_and_so_does_who_answers() -> None:
         assert connection.gettimeout() is None
     (opening,) = seen
     assert (opening.agent, opening.kind) == ("p", pb.Opening.OUT)
-    assert KEYS.proves(opening.proof, AGENT_END, "p", str(pb.Opening.OUT), opening.nonce)
+    assert KEYS.proves(opening.proof, AGENT_ROWS, "p", str(pb.Opening.OUT), opening.nonce)
 
 
 @pytest.mark.parametrize(
@@ -365,3 +366,19 @@ def test_nobody_there_is_the_systems_own_error() -> None:
         port = server.getsockname()[1]
     with pytest.raises(ConnectionRefusedError):
         opened(Door("127.0.0.1", 1, port, KEYS), "p", pb.Opening.IN)
+
+
+def test_a_host_is_greeted_before_anything_is_asked_of_it() -> None:
+    def answer(opening: pb.Opening, connection: socket.socket) -> None:
+        assert (opening.agent, opening.kind) == ("", pb.Opening.NONE)
+        answers(pb.Opened(proof=KEYS.proof(HOST_ROWS, opening.nonce)).SerializeToString())(opening, connection)
+
+    with host(answer) as door:
+        greet(door, 10.0)
+
+
+def test_one_that_only_accepts_is_no_host() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        name, port = server.getsockname()
+        with pytest.raises(TimeoutError):
+            greet(Door(name, 1, port, KEYS), 0.05)

@@ -20,7 +20,7 @@ import pytest
 
 from akrunner.engines.flink import control, keys
 from akrunner.engines.flink import control_pb2 as pb
-from akrunner.engines.flink.connections import AGENT_END, LENGTH, exactly, opened
+from akrunner.engines.flink.connections import AGENT_ROWS, LENGTH, exactly, opened
 from akrunner.engines.flink.host import acceptor, issue
 from akrunner.engines.flink.host.control_server import ControlServer
 from akrunner.engines.flink.host.issue import JobKeys, issued
@@ -117,7 +117,7 @@ def test_nobody_comes_in_without_a_certificate() -> None:
 
 def opening_of(door: Door, place: str, kind: int = pb.Opening.IN) -> bytes:
     said = keys.nonce()
-    proof = door.keys.proof(AGENT_END, place, str(kind), said)
+    proof = door.keys.proof(AGENT_ROWS, place, str(kind), said)
     made: bytes = pb.Opening(agent=place, kind=kind, nonce=said, proof=proof).SerializeToString()
     return LENGTH.pack(len(made)) + made
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from akrunner.engines.flink import control_pb2 as pb
-from akrunner.engines.flink.connections import AGENT_END, HOST_END, LENGTH, OPENING_LIMIT, exactly
+from akrunner.engines.flink.connections import AGENT_ROWS, HOST_ROWS, LENGTH, OPENING_LIMIT, exactly
 from akrunner.engines.flink.host import acceptor as acceptor_module
 from akrunner.engines.flink.host.acceptor import Acceptor, _Stranger
 from akrunner.engines.flink.keys import Keys
@@ -50,7 +50,7 @@ def door() -> Iterator[Door]:
 
 
 def opening(keys: Keys = KEYS, kind: int = pb.Opening.IN, said: str = "n") -> bytes:
-    proof = keys.proof(AGENT_END, "p", str(kind), said)
+    proof = keys.proof(AGENT_ROWS, "p", str(kind), said)
     data: bytes = pb.Opening(agent="p", kind=kind, nonce=said, proof=proof).SerializeToString()
     return LENGTH.pack(len(data)) + data
 
@@ -70,7 +70,7 @@ def test_an_opening_may_come_in_pieces_and_what_follows_is_its_owners(door: Door
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for at in range(0, len(data), step):
             connection.sendall(data[at : at + step])
-        assert KEYS.proves(answered(connection).decode(), HOST_END, "n")
+        assert KEYS.proves(answered(connection).decode(), HOST_ROWS, "n")
         assert connection.recv(1) == b""
     assert door.let_in == [("p", pb.Opening.IN, b"rows")] and door.acceptor.strangers == {}
 

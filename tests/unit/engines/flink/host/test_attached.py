@@ -14,6 +14,7 @@ import pytest
 from akrunner.engines.base import Outcome, Stats
 from akrunner.engines.flink.host import attached as attached_module
 from akrunner.engines.flink.host.attached import Attached
+from akrunner.engines.flink.host.client import Submission
 from akrunner.engines.flink.host.rest import Address
 from akrunner.errors import (
     ClusterError,
@@ -24,6 +25,7 @@ from akrunner.errors import (
     JobTimeoutError,
     OutputError,
     ScriptFailedError,
+    StartError,
     TaskDiedError,
 )
 
@@ -32,11 +34,14 @@ OUTCOME = Outcome((), Stats(1.0, 0.1, 0.2, 0.3, 1, 2, 3, 4, 0.0, 0.0, 0.0, "unkn
 
 
 class Subtasks:
-    """In place of the Flink job's. Args: again: what comes of each new start, None: new subtasks; gone: whether one was lost."""
+    """In place of the Flink job's. Args: again: what comes of each new start, None: new subtasks; gone: whether one was lost; broken:
+    whether by a fault."""
 
-    def __init__(self, *again: str | None, gone: bool = False) -> None:
+    def __init__(self, *again: str | None, gone: bool = False, broken: bool = False) -> None:
         self._again = list(again)
         self._gone = gone
+        self._broken = broken
+        self.submitted = Submission()
         self.comes = threading.Event()
         self.left: list[tuple[str | None, bool]] = []
         self.closed = False
@@ -49,6 +54,9 @@ class Subtasks:
 
     def any_gone(self) -> bool:
         return self._gone
+
+    def hopeless(self) -> bool:
+        return self._broken
 
     def start_again(self, state: Callable[[str], str | None]) -> str | None:
         self.state = state
@@ -89,6 +97,38 @@ def test_nothing_runs_before_a_subtask_comes() -> None:
     assert subtasks.left == [(None, True)] and subtasks.closed
 
 
+def test_no_subtask_is_waited_for_without_end() -> None:
+    subtasks = Subtasks()
+    job = Attached("the table", subtasks, run_of(OUTCOME), slot_timeout=0.05)  # type: ignore[arg-type]
+    with pytest.raises(
+        StartError,
+        match=r"^no subtask came within 0.05 s \(slot_timeout=\); its Flink job is being submitted: has the program executed",
+    ):
+        job.wait()
+    subtasks.comes.set()
+    assert job.wait().stats.warnings == ["its own"], "the program may execute the table later"
+
+
+def test_what_the_program_has_executed_is_watched() -> None:
+    subtasks = Subtasks()
+    results: list[Any] = []
+    job = Attached("the table", subtasks, run_of(OUTCOME), executed=results.append)  # type: ignore[arg-type]
+    subtasks.comes.set()
+    job.wait(30, result="what execute_insert() returned")
+    job.wait()
+    assert results == ["what execute_insert() returned"]
+
+
+def test_an_error_before_the_first_subtask_ends_the_wait() -> None:
+    class None_(Subtasks):
+        def wait_for_first(self) -> None:
+            raise StartError("Flink did not run the job: no slots")
+
+    job = Attached("the table", None_(), run_of(OUTCOME))  # type: ignore[arg-type]
+    with pytest.raises(StartError, match="no slots"):
+        job.wait()
+
+
 def test_an_error_is_given_to_flink_and_to_the_program() -> None:
     error = ScriptFailedError("[worker:0] its script failed")
     subtasks = Subtasks()
@@ -103,8 +143,11 @@ def test_an_error_is_given_to_flink_and_to_the_program() -> None:
 def test_a_fault_of_akrunners_own_has_its_traceback() -> None:
     subtasks = Subtasks()
     job = attached(subtasks, AttributeError("no such thing"))
-    with pytest.raises(JobError, match="akrunner's own thread 'attached' failed:\n(.|\n)*AttributeError: no such thing"):
+    with pytest.raises(
+        JobError, match="akrunner's own thread 'attached' failed:\n(.|\n)*AttributeError: no such thing"
+    ) as caught:
         job.wait(30)
+    assert caught.value.fault
     assert subtasks.left == [("AttributeError: no such thing", True)]
 
 
@@ -140,6 +183,19 @@ def test_and_not_more_often() -> None:
 def test_a_subtask_that_is_lost_is_no_failure_of_the_script() -> None:
     job = attached(Subtasks(None, None, None, gone=True), *[TaskDiedError("lost")] * 3, OUTCOME, restarts=0)
     assert job.wait(30).stats.attempt == 3
+
+
+def test_nor_does_a_fault_go_round_although_its_subtask_is_lost() -> None:
+    subtasks = Subtasks(None, gone=True, broken=True)
+    job = attached(subtasks, JobError("akrunner's own thread 'log' failed"), OUTCOME, restarts=5)
+    with pytest.raises(JobError, match="own thread"):
+        job.wait(30)
+    assert [final for _, final in subtasks.left] == [True]
+    fault = JobError("the job could not go on; a fault in akrunner itself")
+    fault.fault = True
+    again = attached(Subtasks(None), fault, OUTCOME, restarts=5)
+    with pytest.raises(JobError, match="the job could not go on"):
+        again.wait(30)
 
 
 @pytest.mark.parametrize("error", [OutputError("no"), JobTimeoutError("no"), JobManagerLostError("no")])

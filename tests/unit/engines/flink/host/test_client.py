@@ -1,14 +1,18 @@
-"""What is sent to the cluster with each job."""
+"""What is sent to the cluster with each job, and what becomes of jobs whose submitter has died."""
 
 from __future__ import annotations
 
+import io
+import itertools
+import json
 import zipfile
 from pathlib import Path
+from typing import Any
 from zipimport import zipimporter
 
 import pytest
 
-from akrunner.engines.flink.host.client import brings_python, write_package
+from akrunner.engines.flink.host.client import Client, Submission, brings_python, write_package
 from akrunner.engines.flink.host.rest import Address
 from tests.unit.engines.flink.host.test_rest import answering, saying
 
@@ -54,3 +58,33 @@ def test_a_job_brings_flinks_python_where_it_is_not_known_to_be_there(body: byte
 
 def test_a_cluster_within_the_process_has_it() -> None:
     assert not brings_python(None)
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_job_that_is_submitted_too_late_fails_at_once(fault: bool, tmp_path: Path) -> None:
+    client: Any = object.__new__(Client)
+    client._jobs, client._numbers, client._over = {}, itertools.count(), None
+    client._log = open(tmp_path / "flink.txt", "w+")
+    client._log.write("Traceback (most recent call last)\nValueError: no Java")
+    client._log.flush()
+    if fault:
+        client._died("flink", ValueError("a line"))
+    else:
+        client._listen(io.BytesIO())
+    client._log.close()
+    job = client.submit({"subtasks": 1})
+    assert job.known.is_set() and job.ended.is_set() and job.fault is fault and job.id == ""
+    assert ("own thread 'flink' failed" if fault else "the process that submits it ended: Traceback") in job.failed
+
+
+@pytest.mark.parametrize("state", ["FINISHED", "FAILED", "CANCELED", "SUSPENDED"])
+def test_flinks_words_for_an_end_are_those_of_its_rest_service(state: str) -> None:
+    client: Any = object.__new__(Client)
+    job = Submission()
+    client._jobs = {0: job}
+    client._all_failed = lambda why: None
+    client._last_words = lambda: ""
+    client._listen(io.BytesIO(json.dumps({"of": 0, "state": "RUNNING"}).encode() + b"\n"))
+    assert not job.ended.is_set()
+    client._listen(io.BytesIO(json.dumps({"of": 0, "state": state}).encode() + b"\n"))
+    assert job.ended.is_set()

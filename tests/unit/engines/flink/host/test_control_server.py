@@ -406,6 +406,10 @@ def test_a_control_server_names_its_port_and_gives_it_back() -> None:
 
 
 def test_strangers_leave_files_to_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, most in ((256, 16), (1024, 384), (1 << 20, 1024), (resource.RLIM_INFINITY, 1024)):
+    for limit, agents, most in (
+        (256, 18, 16), (1024, 18, 366), (1024, 216, 168), (1024, 416, 16), (1 << 20, 216, 1024), (resource.RLIM_INFINITY, 18, 1024),
+    ):  # fmt: skip
         monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
-        assert control_server._strangers() == most
+        assert control_server._strangers(agents) == most
+        if 16 < most < 1024:
+            assert agents + most + control_server.STRANGERS == limit // 2, "also before the first agent has come"

@@ -371,6 +371,14 @@ def test_attempts_of_a_job_share_a_process_and_jobs_beside_each_other_do_not(mad
     assert first.closed and engine._client is None  # type: ignore[attr-defined]
 
 
+def test_a_kept_client_that_has_died_leaves_nothing(made: Callable[..., FlinkEngine]) -> None:
+    with made("flink:8081", host="10.0.0.1") as engine:
+        first: Any = engine._live_client()
+        first.alive = False
+        second: Any = engine._live_client()
+        assert second is not first and first.closed and not second.closed
+
+
 def test_a_local_cluster_goes_with_each_attempt(made: Callable[..., FlinkEngine]) -> None:
     engine = made()
     with engine._client_kept():
@@ -401,16 +409,16 @@ def test_a_detached_job_that_flink_does_not_take_is_said(
     made: Callable[..., FlinkEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_module.dataclasses, "asdict", lambda keys: {})
-    monkeypatch.setattr(Client, "submit", lambda self, order: refused())
-    with pytest.raises(StartError, match="^Flink did not take the job: no such jar$"):
-        made("flink:8081").detach(job(), "m", "/a.zip", "n", "t")
-    assert clients[0].closed
+    for fault in (False, True):
+        monkeypatch.setattr(Client, "submit", lambda self, order, fault=fault: refused(fault))
+        with pytest.raises(StartError, match="^Flink did not take the job: no such jar$") as caught:
+            made("flink:8081").detach(job(), "m", "/a.zip", "n", "t")
+        assert caught.value.fault is fault and clients[-1].closed
 
 
-def refused() -> Submission:
+def refused(fault: bool) -> Submission:
     submission = Submission()
-    submission.failed = "no such jar"
-    submission.known.set()
+    submission.fails("no such jar", fault)
     return submission
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import os
+import re
 import socket
 import tarfile
 import threading
@@ -27,6 +28,7 @@ from akrunner.engines.flink.schemas import schema_from
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import ConfigError, JobCancelledError, JobError, ReadError, StartError
 from akrunner.io.shared import Store
+from akrunner.launch.archives import UNREAD
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec, TaskSpec
 
@@ -74,12 +76,20 @@ class Engine:
         self.calls.append("clear")
 
 
+class Place(RemoteSubtask):
+    """One whose agent answers at once. Attributes: settled: its answer."""
+
+    settled: pb.Settled
+
+    def ask(self, *asked: Any) -> None:
+        super().ask(*asked)
+        self._heed(pb.Said(settled=self.settled))
+
+
 def place(subtask: int, with_rows: bool = False, machine: str = "m", **settled: Any) -> RemoteSubtask:
-    """One that has answered already."""
-    made = RemoteSubtask(subtask, with_rows)
-    folder = f"/tmp/{subtask}"
-    made._heed(
-        pb.Said(settled=pb.Settled(address=f"10.0.0.2:{subtask}", folder=folder, machine=machine, **{"cores": 8, **settled}))
+    made = Place(subtask, with_rows)
+    made.settled = pb.Settled(
+        address=f"10.0.0.2:{subtask}", folder=f"/tmp/{subtask}", machine=machine, **{"cores": 8, **settled}
     )
     return made
 
@@ -471,3 +481,81 @@ def test_files_of_tasks_are_brought_where_they_are_kept(keep: bool, kit: Kit) ->
     assert came.exists() is keep
     if keep:
         assert "/tmp/0/work" not in Path(kit.work.task_dir(CHIEF), "context.json").read_text()
+
+
+def odd_tar() -> bytes:
+    """What a script may leave behind: links that lead out, and a pipe."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w|") as archive:
+        for name, kind, target in (
+            ("work/latest", tarfile.SYMTYPE, "/shared/x"),
+            ("work/up", tarfile.SYMTYPE, "../../.."),
+            ("work/here", tarfile.SYMTYPE, "out"),
+            ("work/pipe", tarfile.FIFOTYPE, ""),
+            ("work/again", tarfile.LNKTYPE, "work/pipe"),
+        ):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, target
+            archive.addfile(info)
+        info = tarfile.TarInfo("work/secret")
+        info.pax_headers = {UNREAD: "Permission denied"}
+        archive.addfile(info)
+        info = tarfile.TarInfo("work/out")
+        info.size = 10
+        archive.addfile(info, io.BytesIO(b"left there"))
+    return out.getvalue()
+
+
+def kept(kit: Kit, data: bytes | None, moved: bool = True) -> list[str]:
+    """Keep the files of a task whose agent gives that, and return the notes."""
+    kit.work = WorkDir(kit.work.path, True, "work_dir")
+    engine = Engine(place(0))
+    with kit.launcher(engine) as launcher:
+        launcher.addresses()
+        engine.remotes[0].process = SimpleNamespace()
+        if moved:
+            kit.work.save_context(CHIEF, launcher.context(CHIEF, TF_CONFIG, 0))
+        thread = giving(engine.remotes[0], data) if data is not None else None
+        launcher.ended()
+        if thread is not None:
+            thread.join(30)
+        return [*launcher.notes()]
+
+
+def test_files_that_cannot_come_are_left_out_of_those_that_are_kept(kit: Kit) -> None:
+    notes = kept(kit, odd_tar())
+    gives = r"^\[chief:0\] its files: what its TaskManager gives"
+    outside = "which would lie outside the task's directory"
+    for note, words in zip(
+        sorted(notes),
+        sorted([
+            rf"{gives} holds 'work/latest', a link that leads to '/shared/x', {outside}",
+            rf"{gives} holds 'work/up', a link that leads to '../../..', {outside}",
+            rf"{gives} holds 'work/pipe', which is a device or a pipe",
+            r"^\[chief:0\] its files: there is no 'work/pipe' to link to",
+            rf"{gives} lacks 'work/secret', which cannot be read there: Permission denied",
+        ], key=lambda words: words.replace("\\", "")),
+        strict=True,
+    ):  # fmt: skip
+        assert re.search(words + "; work_dir= is without it$", note), note
+    work = Path(kit.work.files_dir(CHIEF))
+    assert sorted(os.listdir(work)) == ["here", "out"]
+    assert (work / "here").read_text() == "left there", "a link within the directory stays"
+
+
+def test_only_some_of_many_are_named(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher_module, "_NAMED", 2)
+    notes = kept(kit, odd_tar())
+    assert len(notes) == 3 and notes[2] == "[chief:0] work_dir= is without 3 more of its files"
+
+
+@pytest.mark.parametrize("data", [b"no tar at all", odd_tar()[:3000], None], ids=["no tar", "cut short", "nothing"])
+def test_a_job_does_not_fail_by_files_that_are_only_kept(data: bytes | None, kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher_module, "_GIVE_SECONDS", 0.0)
+    notes = kept(kit, data)
+    assert notes[0].startswith("[chief:0] its files") and notes[0].endswith("; work_dir= has not all of its files")
+
+
+def test_a_context_that_cannot_be_corrected_is_told(kit: Kit) -> None:
+    (note,) = kept(kit, tar(work__out="left there"), moved=False)
+    assert note.startswith("[chief:0] its context.json in work_dir= has the paths of m: ")

@@ -13,6 +13,7 @@ import pytest
 from akrunner.engines.feeder import Given
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.connections import exactly
+from akrunner.engines.flink.host import remote as remote_module
 from akrunner.engines.flink.host.remote import RemoteProcess
 from akrunner.engines.flink.host.subtask import BadWord, RemoteSubtask
 from akrunner.errors import DataError
@@ -39,8 +40,8 @@ class Agent:
             self.place._heed(word)
         self._fds: list[int] = []
 
-    def process(self) -> RemoteProcess:
-        made = RemoteProcess(self.place, str(self.package), pb.Order(streaming=True), 10.0)
+    def process(self, order: pb.Order | None = None) -> RemoteProcess:
+        made = RemoteProcess(self.place, str(self.package), order or pb.Order(streaming=True), 10.0)
         self._fds.append(made.log_fd)
         return made
 
@@ -92,12 +93,57 @@ def test_rows_go_both_ways(agent: Agent) -> None:
     reader.close()
 
 
+@pytest.mark.parametrize(
+    ("order", "with_rows", "may"),
+    [
+        (pb.Order(), False, False),
+        (pb.Order(), True, False),
+        (pb.Order(output=pb.Output()), False, False),
+        (pb.Order(output=pb.Output()), True, True),
+        (pb.Order(output=pb.Output(part="/out/a")), False, True),
+    ],
+)
+def test_only_an_agent_that_passes_rows_on_may_say_so(order: pb.Order, with_rows: bool, may: bool, agent: Agent) -> None:
+    agent.place.with_rows = with_rows
+    reader = agent.process(order).reader(frames.FROM_WORKER, None)
+    body = b'{"rows": 9, "bytes": 9}'
+    agent.ours[pb.Opening.OUT].sendall(frames.HEADER.pack(frames.PASSED, 0, 0, 0, len(body)) + body)
+    if may:
+        frame = reader.read()
+        assert frame is not None and frame.payload == body
+    else:
+        with pytest.raises(frames.WireError, match="a passed frame does not go this way"):
+            reader.read()
+    reader.close()
+
+
 def test_an_agent_that_cannot_start_it_is_quoted(tmp_path: Path) -> None:
     agent = Agent(tmp_path, pb.Said(failed=pb.Failed(words="cannot start /py on m: No such file")))
     with pytest.raises(OSError, match=r"^cannot start /py on m: No such file$"):
         agent.process()
     assert ended_after(agent.ours[pb.Opening.IN], 17) and agent.place.process is None
     agent.close()
+
+
+def test_an_agent_without_room_is_quoted_although_it_hangs_up_first(tmp_path: Path) -> None:
+    agent = Agent(
+        tmp_path, pb.Said(failed=pb.Failed(words="/tmp/x on m has no room for the 8,388,608 bytes of the job's files"))
+    )
+    with open(agent.package, "wb") as package:
+        package.truncate(8 << 20)
+    agent.ours.pop(pb.Opening.IN).close()
+    with pytest.raises(OSError, match=r"^/tmp/x on m has no room for the 8,388,608 bytes of the job's files$"):
+        agent.process()
+    agent.close()
+
+
+def test_one_that_hangs_up_without_a_word_is_the_systems_own_error(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_module, "_WHY_SECONDS", 0.0)
+    agent.place.heard(0.0)
+    agent.ours.pop(pb.Opening.IN).close()
+    with pytest.raises(BrokenPipeError):
+        agent.process()
+    assert agent.place.broken is None
 
 
 def ended_after(connection: socket.socket, size: int) -> bool:

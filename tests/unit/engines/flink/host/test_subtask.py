@@ -108,6 +108,24 @@ def test_a_packed_environment_has_time_to_be_unpacked(python: str, seconds: int,
     assert place.gone.is_set(), "it is not asked again"
 
 
+def test_an_answer_of_an_earlier_task_is_none_of_the_next() -> None:
+    place = RemoteSubtask()
+    place.ask("/py", "127.0.0.1", None)
+    for word in (pb.Said(failed=pb.Failed(words="no room")), pb.Said(over=pb.Nothing())):
+        place._heed(word)
+    place.ask("/py", "127.0.0.1", None)
+    place._heed(pb.Said(settled=SETTLED))
+    place.settle()
+    assert place.machine == "m"
+
+
+def test_who_is_only_asked_may_be_silent(clock: Clock) -> None:
+    place = RemoteSubtask(3)
+    assert place.heard(1.0) is None and place.broken is None and not place.silent
+    assert place.answer(1.0) is None and place.broken == "the agent of subtask 3 said nothing for 1 s"
+    assert place.silent and not place.fault
+
+
 def test_every_message_has_its_reader() -> None:
     place, task = RemoteSubtask(), Noted()
     place.heeds(task)
@@ -175,7 +193,8 @@ def test_a_broken_agent_is_heard_no_more(word: pb.Said, words: str) -> None:
     place, task = RemoteSubtask(5), Noted()
     place.heeds(task)
     place.listen(iter([word, pb.Said(sample=pb.Sample())]))
-    assert place.broken == words and place.gone.is_set()
+    assert place.broken == words and place.gone.is_set() and not place.silent
+    assert place.fault is (word.WhichOneof("word") == "broken"), "only such a word has a traceback of akrunner's"
     assert task.heard == ["nothing more"]
 
 
@@ -192,6 +211,7 @@ def test_a_thread_of_this_end_that_has_died_is_the_reason() -> None:
     place.died("place", ValueError("no such row"))
     place.died("place", ValueError("another"))
     assert place.broken == "akrunner's own thread 'place' failed:\nValueError: no such row" and place.gone.is_set()
+    assert place.fault
     with pytest.raises(StartError, match="no such row"):
         place.settle()
 

@@ -244,6 +244,46 @@ def test_without_a_rest_service_nobody_is_watched() -> None:
     assert subtasks._watch is None
 
 
+@pytest.mark.parametrize("whose", ["the ports'", "the submitter's", "an agent's", "the protocol's", "nobody's"])
+def test_a_fault_of_akrunners_own_is_said_to_be_one_and_hopeless(whose: str) -> None:
+    subtasks = of(1)
+    place = comes(subtasks, 0)
+    subtasks.come(10)
+    if whose == "the ports'":
+        subtasks._control.broken = "its traceback"
+    elif whose == "the submitter's":
+        subtasks.submitted.fails("its traceback", fault=True)
+    else:
+        place.broken, place.fault, place.silent = "its traceback", whose == "an agent's", whose == "nobody's"
+    with pytest.raises(JobError, match="^its traceback$") as caught:
+        subtasks.check()
+    assert caught.value.fault is (whose not in ("the protocol's", "nobody's"))
+    assert subtasks.hopeless() is (whose != "nobody's"), "an agent that does not answer may be on a machine that is lost"
+
+
+def test_what_flink_says_of_a_job_is_no_fault_of_akrunners() -> None:
+    subtasks = of(1)
+    comes(subtasks, 0)
+    subtasks.come(10)
+    subtasks.submitted.fails("no heartbeat")
+    subtasks.check()
+    assert not subtasks.hopeless()
+
+
+def test_a_job_that_ends_before_its_first_subtask_is_not_waited_for() -> None:
+    subtasks = of(1)
+    subtasks._control.arrived = NoWait()  # type: ignore[assignment]
+    subtasks.submitted.fails("NoResourceAvailableException: no slots")
+    with pytest.raises(StartError, match="^Flink did not run the job: NoResourceAvailableException: no slots$"):
+        subtasks.wait_for_first()
+    cancelled = of(1)
+    cancelled._control.arrived = NoWait()  # type: ignore[assignment]
+    cancelled.submitted.state = "CANCELED"
+    cancelled.submitted.ended.set()
+    with pytest.raises(JobCancelledError):
+        cancelled.wait_for_first()
+
+
 @pytest.mark.parametrize("why", ["ended", "gone", "busy", "too few"])
 def test_subtasks_are_used_again_only_if_all_are_there_and_free(why: str) -> None:
     subtasks = of(2)

@@ -142,6 +142,7 @@ def test_why_it_has_failed_is_said_in_words(when: str, error: Exception, words: 
     running = Running("RUNNING", "FAILED", error=error) if when == "failed" else Running("RUNNING", error)
     submitter, submission = watched(bridge, running)
     assert submission.failed is not None and submission.failed.startswith(words)
+    assert submission.fault is isinstance(error, AttributeError)
     submitter.close()
 
 
@@ -191,6 +192,24 @@ def test_a_graph_is_built_into_the_program_which_runs_it(bridge: Bridge) -> None
     graph.cancel(submission)
     graph.close()
     assert not submission.ended.is_set()
+
+
+def test_a_graph_that_was_executed_is_watched_once(bridge: Bridge) -> None:
+    graph = ProgramGraph("t", JOB, SCHEMA, {}, False)
+    submission = graph.submit({"name": "akrunner"})
+    error = JavaError("An error occurred\n: java.lang.Exception: x\nCaused by: no slots")
+    results = []
+
+    def running(result: str) -> Running:
+        results.append(result)
+        return Running("CREATED", "FAILED", error=error)
+
+    bridge.running = running
+    graph.executed("a result")
+    graph.executed("the same")
+    assert submission.ended.wait(30)
+    assert (submission.id, submission.state, submission.failed, submission.fault) == ("j1", "FAILED", "no slots", False)
+    assert results == ["a result", "the same"], "each is checked"
 
 
 def test_akrunner_is_written_once_for_all_jobs_of_a_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

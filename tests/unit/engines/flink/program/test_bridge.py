@@ -15,7 +15,15 @@ import pytest
 from akrunner.errors import ConfigError
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec
-from tests.unit.engines.flink.pyflink_stand_in import Configuration, DataStream, Py4JError, Table, imported
+from tests.unit.engines.flink.pyflink_stand_in import (
+    Configuration,
+    DataStream,
+    JobClient,
+    Py4JError,
+    Table,
+    TableResult,
+    imported,
+)
 
 
 @pytest.fixture(scope="module")
@@ -319,6 +327,43 @@ def test_a_running_job_is_watched_by_a_connection_of_its_own(bridge: Any, monkey
     running.cancel()
     running.close()
     assert done == ["waited", "cancelled", "closed"]
+
+
+def test_a_local_cluster_that_is_gone_with_its_job_leaves_the_reason(bridge: Any) -> None:
+    running = object.__new__(bridge.Running)
+    says: dict[str, Exception | None] = {
+        "status": Py4JError("MiniCluster is not yet running or has already been shut down."),
+        "result": None,
+    }
+
+    def later(what: str) -> Any:
+        def result() -> str:
+            error = says[what]
+            if error is not None:
+                raise error
+            return "JobStatus.RUNNING"
+
+        return lambda: SimpleNamespace(result=result)
+
+    running._ours = SimpleNamespace(get_job_status=later("status"), get_job_execution_result=later("result"))
+    assert running.state() == "FINISHED"
+    says["result"] = Py4JError("Caused by: no such file")
+    with pytest.raises(Py4JError, match="no such file"):
+        running.state()
+    says["status"] = Py4JError("Connection refused")
+    with pytest.raises(Py4JError, match="Connection refused"):
+        running.state()
+
+
+def test_what_was_executed_is_a_job_or_is_not_taken(bridge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge, "Running", lambda client: ("runs", client))
+    client = JobClient()
+    assert bridge.running(TableResult(client)) == ("runs", client) == bridge.running(client)
+    for nothing in (TableResult(None), 60.0):
+        with pytest.raises(
+            ConfigError, match=r"^result: must be what execute_insert\(\), .* returned for the job's table, not "
+        ):
+            bridge.running(nothing)
 
 
 # -- operators in Java

@@ -21,6 +21,7 @@ from akrunner.engines.flink.taskmanager import agent as agent_module
 from akrunner.engines.flink.taskmanager.agent import HostGone, JobFailed, _Agent
 from akrunner.engines.flink.taskmanager.feed import pass_to_part
 from akrunner.io.shared import DISKS
+from akrunner.launch.archives import UNREAD
 from akrunner.launch.process import Exit
 
 DOOR = Door("127.0.0.1", 1, 2, Keys("token"))
@@ -253,6 +254,54 @@ def test_files_that_are_there_are_given(tmp_path: Path, monkeypatch: pytest.Monk
             data += piece
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         assert archive.getnames() == ["saved_model", "saved_model/a"]
+
+
+def test_what_cannot_be_read_is_named_among_what_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = tmp_path / "work"
+    (work / "d").mkdir(parents=True)
+    for name in ("a", "d/secret", "z"):
+        (work / name).write_text(name)
+    os.link(work / "a", work / "again")
+    os.mkfifo(work / "pipe")
+    os.symlink("/shared/x", work / "latest")
+    with socket.socket(socket.AF_UNIX) as listening, contextlib.chdir(work):
+        listening.bind("socket")
+
+    def opens(path: str, mode: str) -> Any:
+        if path.endswith("secret"):
+            raise PermissionError(13, "Permission denied", path)
+        return open(path, mode)
+
+    monkeypatch.setattr(agent_module, "open", opens, raising=False)
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w|") as archive:
+        agent_module._add(archive, str(tmp_path), "work")
+    out.seek(0)
+    with tarfile.open(fileobj=out) as archive:
+        members = {info.name: info for info in archive}
+        assert archive.extractfile("work/again").read() == b"a"  # type: ignore[union-attr]
+    assert list(members) == [
+        "work", "work/a", "work/again", "work/d", "work/d/secret", "work/latest", "work/pipe", "work/socket", "work/z",
+    ]  # fmt: skip
+    unread = {name: info.pax_headers.get(UNREAD) for name, info in members.items() if UNREAD in info.pax_headers}
+    assert unread == {"work/d/secret": "Permission denied", "work/socket": "it is a socket"}
+
+
+@pytest.mark.parametrize("why", ["the host hangs up", "nobody answers"])
+def test_files_that_cannot_be_sent_do_not_end_the_task(why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(tmp_path / "large", "wb") as large:
+        large.truncate(8 << 20)
+
+    def opened(door: Door, place: str, kind: int) -> socket.socket:
+        if why == "nobody answers":
+            raise ConnectionRefusedError(111, "Connection refused")
+        ours, theirs = socket.socketpair()
+        ours.close()
+        return theirs
+
+    monkeypatch.setattr(agent_module, "opened", opened)
+    made = attending(Process(), pb.Told(give=pb.Give(names=["large"])), END)
+    made._attend(str(tmp_path), GUARD)
 
 
 def test_what_is_printed_is_said_to_its_last_word() -> None:

@@ -176,7 +176,15 @@ def test_a_barrier_is_answered_after_the_rows_of_before(word: str, wrong: bool) 
     assert chunk[:1] != b"\0", "words to fail with begin so"
 
 
-@pytest.mark.parametrize("rubbish", [b"hello, world! how are you", frames.HEADER.pack(frames.DATA, 0, 0, 1, 5) + b"hello"])
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        b"hello, world! how are you",
+        frames.HEADER.pack(frames.DATA, 0, 0, 1, 5) + b"hello",
+        # only the agent itself may say how many rows it has passed on
+        frames.HEADER.pack(frames.PASSED, 0, 0, 0, 2) + b"{}",
+    ],
+)
 def test_the_submitter_hears_of_a_task_that_breaks_the_protocol(rubbish: bytes) -> None:
     feed, schema = Feed(), schema_bytes(Schema.parse("a bigint, x double", "output_schema").arrow)
     (source, task), (submitter, target) = os.pipe(), os.pipe()
@@ -184,7 +192,7 @@ def test_the_submitter_hears_of_a_task_that_breaks_the_protocol(rubbish: bytes) 
         target=feed.pass_on, args=(source, frames.FrameWriter(target), pb.Output(schema=schema, rows=schema))
     )
     passing.start()
-    writer, reader = frames.FrameWriter(task), frames.FrameReader(submitter, frames.FROM_WORKER)
+    writer, reader = frames.FrameWriter(task), frames.FrameReader(submitter, frames.FROM_AGENT)
     writer.write(frames.COLUMNS, codec.encode_columns(BATCH), 4)
     os.write(task, rubbish)
     writer.close()
