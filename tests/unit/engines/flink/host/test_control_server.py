@@ -396,13 +396,22 @@ def test_a_network_that_was_cut_is_no_fault_of_ours() -> None:
 
 
 def test_a_control_server_names_its_port_and_gives_it_back() -> None:
-    keys = issued()
-    server = ControlServer("127.0.0.1", keys.host)
-    door = server.door("127.0.0.1", keys.agents)
-    server.close()
-    assert server.arrived.empty() and not server.acceptor.thread.is_alive()
-    again = ControlServer("127.0.0.1", keys.host, door.port)
-    again.close()
+    keys, port = issued(), two_free_ports()
+    for _ in range(2):
+        server = ControlServer("127.0.0.1", keys.host, port)
+        assert server.door("127.0.0.1", keys.agents).port == port
+        server.close()
+        assert server.arrived.empty() and not server.acceptor.thread.is_alive()
+
+
+def two_free_ports() -> int:
+    """A port that is free, as is the next one; no program gets it that asks for any port."""
+    for port in range(20_000 + 2 * (os.getpid() % 2_000), 30_000, 2):
+        with contextlib.suppress(OSError), socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", port))
+            second.bind(("127.0.0.1", port + 1))
+            return port
+    raise AssertionError("no two ports are free")
 
 
 def test_strangers_leave_files_to_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
