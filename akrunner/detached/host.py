@@ -28,6 +28,7 @@ _MANY = (
     f"[... the tasks have printed {_LOG_LINES:,} lines, and no more of them are told here; with work_dir= (--work-dir) their logs "
     "stay on the host's machine ...]"
 )
+_MANY_WARNINGS = f"[... the warnings have {_LOG_LINES:,} lines; of further ones only the first line is told here ...]"
 
 
 class Lines:
@@ -74,7 +75,9 @@ class Lines:
         for warning in warnings[self._warned :]:
             lines = f"warning: {warning}".split("\n")
             # a job in which nothing moves for days reports its stacks again and again
-            self._warning_lines += len(lines) - 1
+            before, self._warning_lines = self._warning_lines, self._warning_lines + len(lines) - 1
+            if before <= _LOG_LINES < self._warning_lines:
+                self.tell(_MANY_WARNINGS)
             self.tell("\n".join(lines if self._warning_lines <= _LOG_LINES else lines[:1]))
         self._warned = max(self._warned, len(warnings))
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from akrunner.detached.jobs import Patience, Status, status
 from akrunner.engines.flink.host.rest import Rest
 from akrunner.errors import ClusterError, ConfigError
 
 _FOLLOW_SECONDS = 2.0
+#: seconds that a copy of a log may take to go, behind its time
+_BEHIND_SECONDS = 0.3
 
 
 def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
@@ -38,6 +40,7 @@ def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
     told: dict[str, _Told] = {}
     # who answers the one kind of questions need not answer the other
     of_lines, of_state = Patience(master, found.id), Patience(master, found.id)
+    fresh = 0.0
     while True:
         last, whole = found.ended or not follow, False
         with of_lines:
@@ -50,10 +53,15 @@ def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
             whole = True
         if last and whole:
             return
+        read = time.monotonic()
         time.sleep(_FOLLOW_SECONDS)
         if not last:
             with of_state:
                 found = status(master, found.id)
+        if found.ended:
+            # the copies that the JobManager has of logs may be from before the job's last lines
+            fresh = fresh or cluster.log_seconds() + _BEHIND_SECONDS
+            time.sleep(max(0.0, read + fresh - time.monotonic()))
 
 
 def _further(cluster: Rest, taskmanager: str, told: _Told, last: bool) -> Iterator[str]:
@@ -65,7 +73,7 @@ def _further(cluster: Rest, taskmanager: str, told: _Told, last: bool) -> Iterat
         ClusterError: the JobManager does not answer.
     """
     try:
-        yield from told.further(lambda: cluster.log(taskmanager, unfinished=last))
+        yield from told.further(cluster.log(taskmanager, unfinished=last))
     except ClusterError as e:
         if not e.answered:
             # a TaskManager behind a broken network, or a log that Flink copies for long, is no fault of a JobManager that answers
@@ -82,25 +90,27 @@ class _Told:
     def __init__(self, mark: str) -> None:
         self._mark = mark
         self._first: str | None = None
+        self._marked: str | None = None
         self._count = 0
 
-    def further(self, read: Callable[[], Iterable[str]]) -> Iterator[str]:
+    def further(self, lines: Iterable[str]) -> Iterator[str]:
         """Yield the lines of a log that are not told yet. They are all its lines if it was begun anew, which another first line
-        shows, or, as the first lines of logs may be alike, that it has fewer lines with the mark.
+        shows, or, as the first lines of logs may be alike, another first line with the mark. A log with fewer lines than are told
+        is an older copy, or was cut off on its way.
 
         Args:
-            read: returns the whole lines of the log; iterating raises an error if these are not all.
+            lines: the whole lines of the log; iterating may raise an error if these are not all.
         """
-        lines = count = 0
-        for lines, line in enumerate(read(), 1):
-            if lines == 1 and line != self._first:
-                self._first, self._count = line, 0
+        count = 0
+        for number, line in enumerate(lines):
+            if number == 0 and line != self._first:
+                self._first, self._marked, self._count = line, None, 0
             _, begins, text = line.partition(self._mark)
-            count += bool(begins)
+            if not begins:
+                continue
+            count += 1
+            if count == 1 and line != self._marked:
+                self._marked, self._count = line, 0
             if count > self._count:
                 self._count = count
                 yield text
-        # a log that has no whole line yet may be a new one, whose first line will show that
-        if lines and count < self._count:
-            self._count = 0
-            yield from self.further(read)

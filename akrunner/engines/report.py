@@ -264,7 +264,7 @@ def _warnings(task: TaskSpec, result: TaskRecord, session: TaskSession) -> list[
     if ended is None:
         return [f"[{task.name}] is still running after SIGKILL: pid {session.process.pid}"]
     unasked = () if result.word.unasked is None or only_printed(result, session.log) else result.word.unasked
-    told = [f"[{task.name}] {note}" for note in _bounded([*result.word.notes, *unasked, *(session.left or ())])]
+    told = [f"[{task.name}] {note}" for note in _bounded([*(session.left or ()), *result.word.notes, *unasked])]
     if result.state is TaskState.FINISHED and ended.code != 0:
         told.append(f"[{task.name}] had finished, and then ended with {ended.words()}")
     elif result.state is TaskState.FINISHED and session.left is None:

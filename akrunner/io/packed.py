@@ -36,6 +36,8 @@ MADE_BY = "akrunner pack"
 #: version of the description; a later one is not read
 VERSION = 1
 _MOST_BYTES = 256 << 20
+#: bytes of a description in which it says who has made it
+_BEGINNING = 1 << 10
 #: names of the files in `.pack`
 _KEPT = re.compile(r"lock|dataset\.json|[0-9]{4,}")
 _AGAIN = "run `akrunner pack` again, as it was run, and it writes the file again"
@@ -86,9 +88,7 @@ def _find(name: str) -> Packed | None:
         return None
     # the file that says what is in a directory stands for the directory, if `pack` has written it
     described = posixpath.basename(name) == DESCRIPTION
-    if described:
-        name = posixpath.dirname(name) or os.curdir
-    elif _is_file_name(name):
+    if not described and _is_file_name(name):
         return None
     check_url("source", name, SourceError)
     with ours(SourceError, f"source: cannot open {name}"):
@@ -96,6 +96,11 @@ def _find(name: str) -> Packed | None:
         if not is_local(fs) and "http" in protocols(fs):
             return None
         path = os.path.abspath(path) if is_local(fs) else path.rstrip("/")
+        if described:
+            if not _is_of_pack(fs, path):
+                return None
+            path = posixpath.dirname(path)
+            name = name[: -len(DESCRIPTION)].rstrip("/") or path
         # a link may lead to a split, or stand in place of a split whose files were moved
         for place in dict.fromkeys((path, os.path.realpath(path)) if is_local(fs) else (path,)):
             parent, split = posixpath.split(place)
@@ -104,6 +109,17 @@ def _find(name: str) -> Packed | None:
                 if about is not None:
                     return _split(fs, folder, about, wanted, name)
     return None
+
+
+def _is_of_pack(fs: Any, path: str) -> bool:
+    """Whether a file called `dataset.json` is the one that `pack` writes, and no table of the user's: whether its beginning says so, or
+    `pack` keeps files beside it."""
+    if _keeps(fs, posixpath.dirname(path)):
+        return True
+    if not fs.isfile(path):
+        return False
+    with fs.open(path, "rb") as stream:
+        return bool(json.dumps(MADE_BY).encode() in stream.read(_BEGINNING))
 
 
 def _is_file_name(name: str) -> bool:

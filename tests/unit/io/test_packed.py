@@ -118,9 +118,16 @@ def test_the_description_stands_for_its_directory(folder: Path) -> None:
     name.write_text(seals.sealed(about(splits={"train": about()["splits"]["train"]})))
     found = packed.find(name)
     assert found is not None and found.files.paths == [str(folder / "train" / "0.tfrecord")]
-    # a file of the user's own with that name is a table
-    (folder / "train" / packed.DESCRIPTION).write_text('{"a": 1}\n')
-    assert packed.find(folder / "train" / packed.DESCRIPTION) is None
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}\n', "no JSON\n", "", '[{"a": 1}]'])
+def test_a_table_of_the_users_own_with_that_name_is_not_looked_through(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed, "_read", lambda *_: pytest.fail("it was read"))
+    (tmp_path / packed.DESCRIPTION).write_text(text)
+    assert packed.find(tmp_path / packed.DESCRIPTION) is None
+    assert packed.find(tmp_path / "gone" / packed.DESCRIPTION) is None
 
 
 def harmed(folder: Path, harm: str) -> None:

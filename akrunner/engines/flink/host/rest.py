@@ -29,6 +29,8 @@ _SECONDS = 20.0
 _ANSWER_BYTES = 64 << 20
 _LINE_BYTES = 1 << 20
 _WORDS = 300
+#: how long Flink keeps a copy of a log if nothing else is set; the longest of such times that is waited for
+_COPY_SECONDS, _COPY_LIMIT = 3.0, 60.0
 ENDED = ("FINISHED", "FAILED", "CANCELED", "SUSPENDED")
 #: variable with "user:password", for a REST service that asks for them
 CREDENTIALS = "AKRUNNER_FLINK_CREDENTIALS"
@@ -156,6 +158,15 @@ class Rest:
             raise self._not_flink("/overview")
         return found
 
+    def log_seconds(self) -> float:
+        """Return how old a log may be when the service gives it, in seconds: it keeps a copy of each for so long
+        (`web.refresh-interval`)."""
+        try:
+            found = self._object("/config").get("refresh-interval")
+        except ClusterError:
+            found = None
+        return min(found / 1000, _COPY_LIMIT) if isinstance(found, int) and found >= 0 else _COPY_SECONDS
+
     def free_slots(self) -> int:
         """Return the number of task slots that no job has."""
         return int(self.overview()["slots-available"])
@@ -221,7 +232,8 @@ class Rest:
         Args:
             unfinished: whether to yield a last line that has no end, as somebody is about to write the rest of it.
         Raises:
-            ClusterError: with `answered` set if the answer breaks off. The line in which it does is not yielded.
+            ClusterError: with `answered` set if the answer breaks off. The line in which it does, and of an answer in chunks some
+                kilobytes before it, are not yielded.
         """
         path = f"/taskmanagers/{_quoted(taskmanager)}/log"
         with self._answer(path, "GET", None) as answer:
