@@ -243,6 +243,8 @@ def _processor() -> tuple[float, float]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    if not item.config.option.times:
+        return (yield)
     before = _processor()
     result = yield
     after = _processor()
@@ -258,11 +260,16 @@ _BEGAN = pytest.StashKey[tuple[float, float]]()
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     _put_off(item.config)
-    item.stash[_BEGAN] = _processor()
+    if item.config.option.times:
+        item.stash[_BEGAN] = _processor()
+    marked = {mark.name for mark in item.iter_markers()}
     for markers, (name, value) in UNMARKED.items():
-        if not any(item.get_closest_marker(marker) for marker in markers):
-            os.environ[name] = value
-        elif os.environ.get(name) == value:
+        there = os.environ.get(name)
+        if marked.isdisjoint(markers):
+            # most have it from the test before them
+            if there != value:
+                os.environ[name] = value
+        elif there == value:
             del os.environ[name]
-    if item.get_closest_marker("flink"):
+    if "flink" in marked:
         os.environ.update(java.environ())

@@ -11,6 +11,7 @@ environment, as far as it is read when TensorFlow is imported; those of another 
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import tempfile
@@ -158,7 +159,19 @@ def keepers() -> Iterator[dict[Kind, Kept]]:
         kept.stop()
 
 
-@pytest.fixture(autouse=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have each test whose jobs take warm workers ask for them, before its other fixtures. Were `warm_workers` of all tests, each of thousands that
+    know no job would make it, too."""
+    for item in items:
+        if kind_of(item) is not None:
+            # those of a wider scope stay before it, as pytest has them
+            wider = {name for name, made in item._fixtureinfo.name2fixturedefs.items() if made[-1].scope != "function"}
+            others = [name for name in item.fixturenames if name != "warm_workers"]
+            others.insert(len(list(itertools.takewhile(wider.__contains__, others))), "warm_workers")
+            item.fixturenames[:] = others
+
+
+@pytest.fixture
 def warm_workers(request: pytest.FixtureRequest) -> Iterator[Kept | None]:
     """None in a test whose jobs start cold."""
     kind = kind_of(request.node)

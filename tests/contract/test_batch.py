@@ -27,6 +27,8 @@ from tests.conftest import Script
 
 from .conftest import Run
 
+pytestmark = pytest.mark.slow
+
 NOTHING = "def main(task_config):\n    pass\n"
 
 #: gives every row back: reads the spool as the TFRecord file it is, without TensorFlow

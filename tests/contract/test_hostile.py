@@ -24,6 +24,8 @@ from akrunner.engines.workdir import WorkDir
 from tests.guards import one_guard
 from tests.unit.test_signature import message, tensor
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["one_guard"]
 
 #: of a model of one input and one output

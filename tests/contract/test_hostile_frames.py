@@ -13,6 +13,8 @@ from akrunner.tables.names import TableName
 from akrunner.tables.store import TableInfo
 from tests.conftest import Script
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import json, os, struct, time
 

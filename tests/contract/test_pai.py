@@ -12,6 +12,8 @@ import pytest
 
 import akrunner
 
+pytestmark = pytest.mark.slow
+
 #: a program of PAI's without TensorFlow: it tells what it sees, reads and writes tables, and serves for ever as a parameter server
 SEES = """
 import json, os, sys, threading, time

@@ -14,6 +14,8 @@ from tests.conftest import Script
 
 from .conftest import Run
 
+pytestmark = pytest.mark.slow
+
 ARGPARSE = """
 import argparse, pickle, sys
 from akrunner.worker import current

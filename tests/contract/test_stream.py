@@ -110,6 +110,7 @@ def test_two_workers_take_chunks_in_turn(stream: Stream, script: Script) -> None
     assert job.stats is not None and job.stats.shares == (6, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["close", "with"])
 def test_closing_ends_an_endless_job(stream: Stream, script: Script, how: str) -> None:
     job = stream(script(SLEEPS), endless())
@@ -146,6 +147,7 @@ def test_a_source_that_raises(stream: Stream, script: Script) -> None:
         list(job)
 
 
+@pytest.mark.slow
 def test_a_script_that_raises(stream: Stream, script: Script) -> None:
     with stream(script("def main(c):\n    raise ValueError('no')\n"), endless()) as job:
         with pytest.raises(akrunner.ScriptFailedError, match="ValueError: no"):
@@ -165,6 +167,7 @@ def test_a_worker_that_dies_after_half_its_output(stream: Stream, script: Script
     assert got == [1, 2], "what it had written before has come"
 
 
+@pytest.mark.slow
 def test_a_script_that_returns_before_the_stream_has_ended(stream: Stream, script: Script) -> None:
     with stream(script(RETURNS), {"i": list(range(100_000))}) as job:
         assert values(job) == [1]
@@ -173,6 +176,7 @@ def test_a_script_that_returns_before_the_stream_has_ended(stream: Stream, scrip
         assert values(job) == [1], "an endless source does not keep the job"
 
 
+@pytest.mark.slow
 def test_a_slow_script_holds_the_source_back(stream: Stream, script: Script) -> None:
     drawn = 0
 
@@ -194,6 +198,7 @@ def test_a_slow_script_holds_the_source_back(stream: Stream, script: Script) -> 
         wait_for(stands)
 
 
+@pytest.mark.slow
 def test_timeout(stream: Stream, script: Script) -> None:
     with pytest.raises(akrunner.JobTimeoutError, match="timeout=1"), stream(script(SLEEPS), endless(), timeout=1) as job:
         list(job)

@@ -299,7 +299,13 @@ def ids(row: Row) -> str:
     return f"{row.entry}-{'-'.join(row.given)}"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=ids)
+def param(row: Row, *more: Any) -> Any:
+    """A row, which is slow if a process of its own is to parse its query for as long as it may: a second."""
+    long = str(row.given.get("select", "")).startswith("((")
+    return pytest.param(row, *more, marks=[pytest.mark.slow] if long else [])
+
+
+@pytest.mark.parametrize("row", [param(row) for row in ROWS], ids=ids)
 def test_it_is_refused(row: Row, places: dict[str, str], tmp_path: Path) -> None:
     entry: Callable[..., Any] = getattr(akrunner, row.entry)
     before = everything(tmp_path)
@@ -326,7 +332,7 @@ def option(row: Row) -> tuple[str, Any]:
     return (name, value) if not more and name in OPTIONS and (number or text) else ("", None)
 
 
-TYPED = [(row, *option(row)) for row in ROWS if option(row)[0] and row.entry in ("run", "predict", "train", "stream")]
+TYPED = [param(row, *option(row)) for row in ROWS if option(row)[0] and row.entry in ("run", "predict", "train", "stream")]
 LINES = [
     (["run", "s.py", "-i", "t.csv", "--env", "A"], "--env"),
     (["run", "s.py", "-i", "t.csv", "--env", "=1"], "--env"),

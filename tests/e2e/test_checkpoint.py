@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import akrunner
 from tests.conftest import Script
+
+pytestmark = pytest.mark.slow
 
 COUNTS = """
     import json, os, random, signal

@@ -10,7 +10,7 @@ import pytest
 
 import akrunner
 from tests.conftest import Script
-from tests.servers.flightsql import ROWS, TABLE
+from tests.servers.flightsql import ROWS, table
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ def copy(script: Script, leaves_nothing: Path) -> Iterator[Callable[..., Any]]:
 def test_a_table_and_its_types(flightsql: str, copy: Callable[..., Any]) -> None:
     columns = ["id", "s", "at", "many"]
     result = copy(f"{flightsql}&table=sales", columns=columns, output_schema=SCHEMA)
-    assert result.stats.rows_in == ROWS and result.table.sort_by("id").to_pylist() == TABLE.select(columns).to_pylist()
+    assert result.stats.rows_in == ROWS and result.table.sort_by("id").to_pylist() == table().select(columns).to_pylist()
     counted = copy(f"{flightsql}&table=public.sales", select="SELECT count(*) AS n FROM input", output_schema="n bigint")
     assert counted.table.to_pylist() == [{"n": ROWS}]
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import alive, wait_for
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it has sockets of Linux")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="it has sockets of Linux")]
 
 IMPORTED = "import os\n{}\nPID = os.getpid()\n"
 WORKER = """

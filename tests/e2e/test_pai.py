@@ -20,6 +20,8 @@ from tests.conftest import Script
 from tests.contract.test_pai import lay_code
 from tests.worker.conftest import matrix_python
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["matrix_python"]
 
 ROOT = Path(__file__).parents[2]

@@ -16,6 +16,8 @@ import akrunner
 from akrunner.cli.main import main
 from tests import hosts
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "akrunner"]
 #: tells what it is told
 SCRIPT = """

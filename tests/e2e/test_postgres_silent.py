@@ -16,6 +16,8 @@ from akrunner.io.systems.pg_connection import Connection
 from tests.servers.postgres import USER, Postgres
 from tests.servers.silent import silent
 
+pytestmark = pytest.mark.slow
+
 #: seconds within which a wait ends that would last for ever
 _SOON = 30.0
 committed = Connection.commit

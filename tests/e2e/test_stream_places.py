@@ -15,6 +15,8 @@ from akrunner.schema import Schema
 from tests.servers.kafka import Kafka
 from tests.servers.redis import RedisServer
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = Schema.from_arrow(pa.schema({"id": pa.int64()}))
 
 

@@ -12,6 +12,8 @@ import pytest
 import akrunner
 from akrunner.launch.interpreters import Interpreter
 
+pytestmark = pytest.mark.slow
+
 DAY = datetime.datetime
 #: column -> (values, type); a fixed size is a list when it comes back
 COLUMNS: dict[str, Any] = {

@@ -17,6 +17,8 @@ from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec
 from tests.conftest import Script
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(akrunner.__file__).parent
 
 

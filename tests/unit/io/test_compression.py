@@ -149,7 +149,8 @@ def test_an_error_of_the_disk_is_none_of_the_archive() -> None:
 
 @pytest.mark.parametrize("codec", [GZIP, BZIP2, XZ], ids=lambda codec: codec.name)
 def test_a_bomb_takes_little_memory(codec: Codec) -> None:
-    bomb = OTHERS[codec](bytes(64 << 20))
+    # xz as quickly as it can: by itself it takes a second for this
+    bomb = lzma.compress(bytes(64 << 20), preset=0) if codec is XZ else OTHERS[codec](bytes(64 << 20))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     tracemalloc.start()
     size = 0
@@ -235,10 +236,11 @@ def test_written_as_a_table_and_read_again(form: str, place: str, codec: Codec, 
 
 
 def test_lines_are_those_of_the_text_and_an_end_that_is_missing_is_told(tmp_path: Path) -> None:
-    text = b"a,b\n" + b"1,2\n" * 2_000_000 + b"1,x\n" + b"1,2\n" * 9
+    text = b"a,b\n" + b"1,2\n" * 1_200_000 + b"1,x\n" + b"1,2\n" * 9
     (tmp_path / "t.csv.zst").write_bytes(OTHERS[ZSTD](text))
-    with pytest.raises(SourceError, match=r"cannot read .*t\.csv\.zst as csv: line 2000002: .*column 'b'"):
-        rows(tmp_path / "t.csv.zst")
+    with pytest.raises(SourceError, match=r"cannot read .*t\.csv\.zst as csv: line 1200002: .*column 'b'"):
+        for _ in open_source(tmp_path / "t.csv.zst", read_examples=read_examples).batches():
+            pass
     for form in ("csv", "jsonl"):
         # what is there ends where a line ends
         text = b"a\n1\n" if form == "csv" else b'{"a": 1}\n'

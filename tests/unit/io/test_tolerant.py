@@ -70,21 +70,20 @@ def test_types_are_guessed_from_all_good_rows(tmp_path: Path) -> None:
     assert [one.split(":")[0] for one in told] == ["line 3", "line 4"]
 
 
-def test_lines_are_counted_over_pieces_and_files(tmp_path: Path) -> None:
+def test_lines_are_counted_over_pieces_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("akrunner.io.text.PIECE_BYTES", 1 << 18)
     for name in ("a.csv", "b.csv"):
-        (tmp_path / name).write_text("id,x\n" + "1,0.5\n" * 900_000 + "no,1\n" + "2,0.5\n" * 10)
+        (tmp_path / name).write_text("id,x\n" + "1,0.5\n" * 90_000 + "no,1\n" + "2,0.5\n" * 10)
     bad = BadRows.of("skip", 100)
     schema = Schema.parse("id bigint, x double")
     table = open_source(tmp_path, read_examples=read_examples, input_schema=schema, bad=bad)
-    assert sum(batch.num_rows for batch in table.batches()) == 2 * 900_010
+    assert sum(batch.num_rows for batch in table.batches()) == 2 * 90_010
     assert bad is not None and bad.count == 2
-    assert [one.split(":")[1].strip() for one in bad.news()] == [
-        f"{tmp_path}/{name} line 900002" for name in ("a.csv", "b.csv")
-    ]
+    assert [one.split(":")[1].strip() for one in bad.news()] == [f"{tmp_path}/{name} line 90002" for name in ("a.csv", "b.csv")]
     # no other machine may read the files, which would count for itself
     assert table.files is None and table.each is None
     # read again, they are counted again, and not twice
-    assert sum(batch.num_rows for batch in table.batches()) == 2 * 900_010 and bad.count == 2
+    assert sum(batch.num_rows for batch in table.batches()) == 2 * 90_010 and bad.count == 2
 
 
 def test_too_many_fail_with_their_reasons(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import shutil
 from collections.abc import Iterator
@@ -31,27 +32,53 @@ X = ROWS.schema
 URL = "iceberg://lake/ns.t"
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(where each test has its catalog, a copy of that as it is at first): files of Iceberg name each other by whole paths, so that a copy is good
+    at one place only."""
+    place = tmp_path_factory.mktemp("iceberg") / "place"
+    place.mkdir()
+    with pytest.MonkeyPatch.context() as patched, opened(place, patched) as catalog:
+        catalog.create_namespace("ns")
+        write(f"{URL}?partition_by=day", ROWS)
+    return place, place.rename(place.with_name("template"))
+
+
 @pytest.fixture
-def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlCatalog]:
-    """A catalog in a file, with a namespace, a table of two partitions and one that has none."""
-    place = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
+def tmp_path(template: tuple[Path, Path]) -> Iterator[Path]:
+    """The directory of a test, in which the catalog is."""
+    place, first = template
+    shutil.copytree(first, place)
+    yield place
+    shutil.rmtree(place)
+
+
+@contextlib.contextmanager
+def opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlCatalog]:
+    """A catalog in a file. Whoever opens it by its name closes it again."""
+    place = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/lake"}
     for name, value in {**place, "type": "sql"}.items():
         monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name.upper()}", value)
-    opened: list[SqlCatalog] = []
+    every: list[SqlCatalog] = []
 
     def kept(name: str) -> SqlCatalog:
         # pyiceberg has read its configuration when it was imported, maybe before this test
-        opened.append(SqlCatalog(name, **place))
-        return opened[-1]
+        every.append(SqlCatalog(name, **place))
+        return every[-1]
 
     monkeypatch.setattr("pyiceberg.catalog.load_catalog", kept)
     found = SqlCatalog("lake", **place)
-    found.create_namespace("ns")
-    write(f"{URL}?partition_by=day", ROWS)
     yield found
     found.close()
     # the others were closed by those who opened them
-    assert all(one.engine.pool.checkedin() == 0 for one in opened)
+    assert all(one.engine.pool.checkedin() == 0 for one in every)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlCatalog]:
+    """A catalog with a namespace, and in it a table of two partitions, and rows."""
+    with opened(tmp_path, monkeypatch) as found:
+        yield found
 
 
 def more(number: int, day: str) -> pa.Table:
