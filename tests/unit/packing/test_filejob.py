@@ -310,6 +310,17 @@ def test_a_reason_with_the_name_of_the_option_in_it_is_not_that_of_a_large_file(
     assert sorted(path.name for path in (run.out / ".pack").iterdir()) == parts
 
 
+def test_images_that_are_tried_again_are_not_told_to_stay_left_out(run: Run) -> None:
+    picture = pngs.header() + pngs.chunk(b"IDAT", zlib.compress(pngs.rows())) + pngs.chunk(b"IEND")
+    (run.source / "a.png").write_bytes(picture)
+    (run.source / "b.png").write_bytes(picture + b"\0" * 1000)
+    most = len(picture)
+    assert run(kind="images", bad_rows="skip", check="whole", max_file_size=most).skipped_rows == 1
+    for dry in (True, False):
+        found = run(dry, kind="images", check="header")
+        assert found.rows == 1 and not any("stay left out" in one for one in found.warnings)
+
+
 def test_images_that_a_stricter_check_left_out_are_told_to_stay_so(run: Run) -> None:
     (run.source / "a.jpg").write_bytes(b"no image")
     (run.source / "b.png").write_bytes(pngs.header() + pngs.chunk(b"IDAT", zlib.compress(pngs.rows())) + pngs.chunk(b"IEND"))
