@@ -170,12 +170,12 @@ def _classes(data_type: pa.DataType) -> bool:
 
 
 def no_classes(schema: pa.Schema, given: str | None, chosen: str | None) -> list[str]:
-    """Return a warning about a column that would have the classes by its name, but whose type cannot be classes.
+    """Return a warning about each column that would have the classes by its name, but whose type cannot be classes.
 
     Args:
         schema: schema of the table.
         given: the column of classes that the user names; None: none, and only then there is a warning.
-        chosen: the column of classes; None: there is none.
+        chosen: the column of classes; None: there is none. Columns that it would come before are not warned about.
     """
     last = _rank(chosen) if given is None and chosen is not None else len(LABELS)
     odd = [field for field in schema if field.name.lower() in LABELS and _rank(field.name) < last]
@@ -188,7 +188,7 @@ def no_classes(schema: pa.Schema, given: str | None, chosen: str | None) -> list
             if is_list(field.type) or pa.types.is_nested(field.type)
             else f"; select={replaced(field.name)!r} (--select) makes texts of it"
         )
-        for field in sorted(odd, key=lambda field: _rank(field.name))[:1]
+        for field in sorted(odd, key=lambda field: _rank(field.name))
     ]
 
 
