@@ -185,6 +185,13 @@ def test_classes_that_are_numbers_stay_numbers(tmp_path: Path) -> None:
     assert found.table.column(CLASS).to_pylist() == [7]
 
 
+def test_a_column_of_classes_that_is_none_by_its_type_may_only_be_empty(tmp_path: Path) -> None:
+    empty, odd = (batch(path=["a"], label=pa.array([one], pa.float64())) for one in (None, 1.5))
+    assert index(source(empty), str(tmp_path), "label").table.column(CLASS).to_pylist() == [None]
+    with pytest.raises(SourceError, match=r"list\.csv: column 'label' has the classes, and is double; .*--input-schema"):
+        index(source(empty, odd), str(tmp_path), "label")
+
+
 def test_a_list_without_rows_is_an_error_unless_it_may_be_empty(tmp_path: Path) -> None:
     none = source(batch(path=pa.array([], pa.string()), x=pa.array([], pa.int64())))
     with pytest.raises(SourceError, match=r"source: there are no rows in list\.csv"):
