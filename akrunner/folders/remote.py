@@ -43,6 +43,10 @@ _ZIPPED = re.compile(r"\.(gz|tgz)([?#]|\Z)", re.IGNORECASE)
 _NO_HTTP, _SAID = (http.client.BadStatusLine, http.client.LineTooLong), 60
 #: HTTP codes below 500 that are worth another try, and codes that mean that the file will never be there
 _TRIED_AGAIN, _FOR_GOOD = (408, 425, 429), (404, 410)
+#: why a file is too large: its bytes and the most that are allowed, or only the latter if it was not read to its end
+_OF_SIZE = "it has {} bytes; the most is {} (max_file_size=, --max-file-size)"
+_OF_MORE = "it has more than {} bytes; max_file_size (--max-file-size) allows more"
+_TOO_LARGE = re.compile("|".join(re.escape(one).replace(r"\{\}", "([0-9][0-9,]*)") for one in (_OF_SIZE, _OF_MORE)))
 
 
 def odd_url(url: str) -> str:
@@ -226,7 +230,7 @@ class Fetcher:
             for piece in stream:
                 came = whole.tell() + len(piece)
                 if came > self.most:
-                    raise _TooLarge(f"it has more than {self.most:,} bytes; max_file_size (--max-file-size) allows more")
+                    raise _TooLarge(_OF_MORE.format(f"{self.most:,}"))
                 if came > room and ticket is not None:
                     room = self._more(came, size, ticket)
                 whole.write(piece)
@@ -298,4 +302,18 @@ def _has_waited(error: Exception) -> bool:
 
 def too_large(size: int, most: int) -> str:
     """Return an error about a file that is too large, as half a sentence."""
-    return f"it has {size:,} bytes; the most is {most:,} (max_file_size=, --max-file-size)"
+    return _OF_SIZE.format(f"{size:,}", f"{most:,}")
+
+
+def fits(why: str, most: int) -> bool:
+    """Whether a file may no longer be too large.
+
+    Args:
+        why: why it could not be packed: a file is too large only if these are exactly the words for that.
+        most: most bytes of a file now.
+    """
+    found = _TOO_LARGE.fullmatch(why)
+    if found is None:
+        return False
+    size, _, more = (int((one or "0").replace(",", "")) for one in found.groups())
+    return size <= most if size else more < most

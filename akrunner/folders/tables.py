@@ -222,8 +222,7 @@ def _matched(name: str, form: str) -> tuple[_Found, Files]:
         base = os.path.abspath(base)
         for path in every:
             about = os.stat(path)
-            size = about.st_size if about.st_size <= MOST_BYTES else -1
-            gathered.add(os.fsencode(os.path.relpath(path, base)), size, about.st_mtime_ns)
+            gathered.add(os.fsencode(os.path.relpath(path, base)), about.st_size, about.st_mtime_ns)
         return _Found(_sorted(gathered.table()), base, 0, redacted(name), form), files
     for path in every:
         gathered.add(files.filesystem.unstrip_protocol(path).encode(), -1, 0)
@@ -251,19 +250,15 @@ def _check_listed(found: _Found) -> None:
 def _why_not(found: _Found, row: int, size: int) -> str:
     if size == 0:
         return EMPTY
-    if size > 0 or found.base is None:
-        return _too_large(size)
+    if size > 0:
+        return f"it has {size:,} bytes; a row can have {MOST_BYTES:,}"
     try:
-        about = os.stat(found.place(row))
+        mode = os.stat(found.place(row)).st_mode
     except FileNotFoundError:
         return "a link that leads to nothing"
     except OSError as e:
         return str(e.strerror)
-    return _too_large(about.st_size) if about.st_size > MOST_BYTES else f"it is {kind_in_words(about.st_mode)}, not a file"
-
-
-def _too_large(size: int) -> str:
-    return f"it has {size:,} bytes; a row can have {MOST_BYTES:,}"
+    return f"it is {kind_in_words(mode)}, not a file"
 
 
 def _check_labels(found: _Found) -> None:

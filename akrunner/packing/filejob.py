@@ -84,7 +84,7 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
     assert given.index is not None
     released()
     broken = _still_broken(given.index, settings, state, overwrite)
-    given.said += _checked_more(broken, given, settings, state)
+    given.said += _checked_more([one for one in broken if not one.again], given, settings, state)
     warnings = list(given.said)
     # files that this run tries again are left out: their new try decides
     earlier = [one.told for one in broken if not one.again] if settings.bad_rows == "fail" else []

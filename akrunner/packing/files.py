@@ -441,14 +441,22 @@ class FilePacker:
         """Return the shards to write; note those that an earlier run had finished and that are gone or damaged."""
         found, lost = [], []
         for shard in self._plan["shards"]:
-            if self._settings.bad_rows == "fail" and self._state.has_left_out(self._part, shard):
-                # its broken files are read again, so that the error names them, and all of them are as they are now
+            if self._is_read_again(shard):
                 found.append(shard)
             elif not self._state.is_done(self._part, shard):
                 found.append(shard)
                 lost.append(shard)
         self._state.notes_again(self._part, lost)
         return found
+
+    def _is_read_again(self, shard: dict[str, Any]) -> bool:
+        """Whether this run has other files of a shard to pack, or to name, than the run that has finished it."""
+        if self._settings.bad_rows == "fail":
+            # its broken files are read again, so that the error names them, and all of them are as they are now
+            return self._state.has_left_out(self._part, shard)
+        # no later run would try a file again that is in this part
+        left_out = (self._state.result(self._part, shard) or {}).get("bad", ())
+        return leftout.has_fitting(left_out, self._settings.max_file_size)
 
     def _is_worth_help(self, shards: list[dict[str, Any]]) -> bool:
         """Whether a helper should read the files: if they are many, local and small. Larger files keep threads busy enough."""

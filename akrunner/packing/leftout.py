@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from akrunner.arrays import array_of, octets_of
 from akrunner.checks import counted
 from akrunner.errors import ReadError
-from akrunner.folders.gathered import MTIME, NAME, SIZE, numbers, truths
+from akrunner.folders.gathered import MTIME, NAME, numbers, truths
 from akrunner.folders.pool import NOT_THERE
+from akrunner.folders.remote import fits
 from akrunner.folders.words import printable, quoted
 from akrunner.foreign import redacted
 from akrunner.packing import copies
@@ -25,8 +26,6 @@ from akrunner.packing.state import State
 
 #: keys in a plan for the broken and the unfetched files: [[name as hex, why], ...]
 BROKEN, UNFETCHED = "bad", "again"
-#: what stands in the reason why a file was left out that was too large
-_TOO_LARGE = "max_file_size"
 #: how many files of a kind an error names
 _NAMED = 20
 #: how many files `dataset.json` names
@@ -189,10 +188,16 @@ def tried_again(table: pa.Table, why: dict[bytes, str], most: int) -> NDArray[np
     They are URLs without a time, and files that were too large for an earlier run and are not for this one.
     Args: why: name -> why a file is broken; most: most bytes of a file.
     """
-    large = names_of({name: told for name, told in why.items() if _TOO_LARGE in told})
-    was_large = truths(pc.is_in(table.column(NAME), value_set=large))
-    there: NDArray[np.bool_] = untold(table) | (was_large & (numbers(table.column(SIZE)) <= most))
-    return there
+    fitting = names_of({name: told for name, told in why.items() if fits(told, most)})
+    return untold(table) | truths(pc.is_in(table.column(NAME), value_set=fitting))
+
+
+def has_fitting(bad: Sequence[tuple[str, str]], most: int) -> bool:
+    """Whether one of the files that were left out of a shard was too large, and may be no longer.
+
+    Args: bad: (path, why) of each, as the shard's record has it; most: most bytes of a file now.
+    """
+    return any(fits(unlocated(why), most) for _, why in bad)
 
 
 def asked_again(table: pa.Table, unfetched: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:

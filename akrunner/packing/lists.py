@@ -170,12 +170,12 @@ def _classes(data_type: pa.DataType) -> bool:
 
 
 def no_classes(schema: pa.Schema, given: str | None, chosen: str | None) -> list[str]:
-    """Return a warning about a column that would have the classes by its name, but whose type cannot be classes.
+    """Return a warning about each column that would have the classes by its name, but whose type cannot be classes.
 
     Args:
         schema: schema of the table.
         given: the column of classes that the user names; None: none, and only then there is a warning.
-        chosen: the column of classes; None: there is none.
+        chosen: the column of classes; None: there is none. Columns that it would come before are not warned about.
     """
     last = _rank(chosen) if given is None and chosen is not None else len(LABELS)
     odd = [field for field in schema if field.name.lower() in LABELS and _rank(field.name) < last]
@@ -188,7 +188,7 @@ def no_classes(schema: pa.Schema, given: str | None, chosen: str | None) -> list
             if is_list(field.type) or pa.types.is_nested(field.type)
             else f"; select={replaced(field.name)!r} (--select) makes texts of it"
         )
-        for field in sorted(odd, key=lambda field: _rank(field.name))[:1]
+        for field in sorted(odd, key=lambda field: _rank(field.name))
     ]
 
 
@@ -240,7 +240,7 @@ def index_of(
         form: format of the shards.
         empty: whether the list may have no rows.
     Raises:
-        SourceError: the list cannot be read, or has no rows, or a path is no text.
+        SourceError: the list cannot be read, or has no rows, or a path is no text, or a class can be none.
         SchemaError: a column cannot be packed.
         DataError: a value of a column cannot be packed.
     """
@@ -255,6 +255,8 @@ def index_of(
             for batch in table.batches():
                 check_values(batch.select([field.name for field in others]), form, rows, table.name)
                 _check_texts(batch.column(paths), paths, rows, table.name)
+                if label is not None:
+                    _check_classes(batch.column(label), label, table.name)
                 # a batch of a large list has some hundred thousand rows, and each takes several Python objects here
                 for at in range(0, batch.num_rows, _AT_ONCE):
                     some = batch.slice(at, _AT_ONCE)
@@ -282,6 +284,18 @@ def _check_texts(column: pa.Array, name: str, first: int, of: str) -> None:
             f"source: {of}: row {first + row}, column {name!r}: {why}, and paths are texts; rename the file, leave the row out "
             "with select= (--select), or pack the directory that holds the files"
         ) from None
+
+
+def _check_classes(column: pa.Array, name: str, of: str) -> None:
+    """Raise a SourceError if values that can be no classes stand in the column of classes. Args: of: name of the list.
+
+    The column of what is packed is taken whatever type it has here: without values it has none of its own.
+    """
+    if not _classes(column.type) and column.null_count < len(column):
+        raise SourceError(
+            f"source: {of}: column {name!r} has the classes, and is {column.type}; classes are texts, whole numbers or booleans: "
+            "input_schema= (--input-schema) reads it as one of these"
+        )
 
 
 def _batch(

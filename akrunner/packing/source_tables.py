@@ -213,15 +213,14 @@ def _of_list(
     said: list[str],
 ) -> Given:
     """Return a list of files as a `Given`. Args: table: the list, which has the column `paths`."""
-    chosen = lists.label_of(table.schema, label, earlier.label if earlier is not None else None)
+    before = earlier.label if earlier is not None and label is None else None
+    # the column that is packed is taken whatever its type, as one without values does not show that it has classes
+    chosen = before if before in table.schema.names else lists.label_of(table.schema, label)
     said += lists.no_classes(table.schema, label, chosen) if earlier is None else []
     if chosen == paths:
         raise ConfigError(f"label (--label): {paths!r} is the column of paths")
-    if earlier is not None and label is None and chosen is None:
-        # a column without values does not show that it has classes, so take the column that is packed
-        chosen = earlier.label
-        if chosen is not None and chosen not in table.schema.names:
-            raise SourceError(f"source: {table.name} has no column {chosen!r}, which has the classes of {earlier.words}")
+    if earlier is not None and before is not None and chosen is None:
+        raise SourceError(f"source: {table.name} has no column {before!r}, which has the classes of {earlier.words}")
     _check_made(lists.made_twice(table.schema, paths, chosen, kind), table.schema.names, names, "")
     if below is None:
         # paths are relative to the list, not to the current directory

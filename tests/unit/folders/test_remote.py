@@ -195,3 +195,23 @@ def test_a_server_that_never_answers_is_asked_three_times_in_a_run(tmp_path: Pat
     assert len(held) == 3
     for one in held:
         one.close()
+
+
+@pytest.mark.parametrize(
+    ("why", "fitting"),
+    [
+        (remote.too_large(1_000_000, 50), [False, True, True]),
+        (remote.too_large(1_000_001, 50), [False, False, True]),
+        (f"{remote.too_large(1, 1)}, and more", [False] * 3),
+        ("a link that leads to nothing (max_file_size)", [False] * 3),
+        ("", [False] * 3),
+    ],
+)
+def test_whether_a_file_is_no_longer_too_large_is_told_by_the_exact_words(why: str, fitting: list[bool]) -> None:
+    assert [remote.fits(why, most) for most in (999_999, 1_000_000, 1_000_001)] == fitting
+
+
+def test_a_file_of_which_too_much_came_fits_where_more_is_allowed() -> None:
+    with _answering({"a": b"HTTP/1.0 200 OK\r\n\r\n" + b"x" * 2000}) as (url, _):
+        data, why = remote.Fetcher(1500).get(f"{url}/a")
+    assert data is None and [remote.fits(why, most) for most in (1500, 1501)] == [False, True]

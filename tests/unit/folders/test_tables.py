@@ -14,6 +14,7 @@ import pytest
 
 from akrunner.errors import SourceError
 from akrunner.folders import pool, tables
+from akrunner.folders.gathered import SIZE
 from akrunner.folders.tables import SCHEMAS, open_folder
 from akrunner.io.paths import check_apart
 from tests.unit.folders.test_images import made
@@ -282,3 +283,13 @@ def test_a_name_that_is_no_text_is_shown(tmp_path: Path) -> None:
     path.write_text("x\n")
     assert rows(tmp_path, "texts", "path", "text") == [(r"caf\xe9.txt", "x\n")]
     assert rows(tmp_path, "lines") == [(r"caf\xe9.txt", 1, "x")]
+
+
+@pytest.mark.parametrize("pattern", ["", "/*.txt"])
+def test_a_file_that_is_too_large_for_a_row_is_known_by_its_size(tmp_path: Path, pattern: str) -> None:
+    with open(tmp_path / "a.txt", "wb") as stream:
+        stream.truncate(5 << 30)
+    found, _ = tables._found(f"{tmp_path}{pattern}", "texts")
+    assert found.table.column(SIZE).to_pylist() == [5 << 30]
+    with pytest.raises(SourceError, match=r"a\.txt: it has 5,368,709,120 bytes; a row can have 2,146,435,072: "):
+        open_folder(f"{tmp_path}{pattern}", "texts")

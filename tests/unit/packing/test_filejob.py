@@ -263,16 +263,62 @@ def test_a_file_that_was_too_large_is_new_where_a_larger_one_may_be_packed(run: 
     assert run().rows == 0
 
 
+def _killed_before_it_is_published(run: Run, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(State, "publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run(**options)
+
+
 def test_a_file_that_was_too_large_is_tried_also_beside_a_part_that_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.put(a="1", b="2" * 100)
     run(bad_rows="skip", max_file_size=50)
     run.put(c="3")
-    with monkeypatch.context() as patch:
-        patch.setattr(State, "publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            run(bad_rows="skip", max_file_size=50)
+    _killed_before_it_is_published(run, monkeypatch, bad_rows="skip", max_file_size=50)
     found = run()
     assert (found.rows, found.total_rows, found.skipped_rows) == (2, 3, 0)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_run_that_goes_on_packs_what_was_too_large_for_the_killed_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch, listed: bool
+) -> None:
+    run.put(a="1", b="2" * 100)
+    names = [str(run.source / "a.txt"), str(run.source / "b.txt")]
+    options: dict[str, Any] = {"source": pa.table({"path": names}), "paths": "path"} if listed else {}
+    _killed_before_it_is_published(run, monkeypatch, **options, bad_rows="skip", max_file_size=50)
+    found = run(**options, bad_rows="skip")
+    assert (found.rows, found.skipped_rows, found.shards, found.warnings) == (2, 0, 1, [])
+    assert run(**options).rows == 0
+
+
+def test_a_run_that_goes_on_writes_no_shard_again_whose_files_stay_too_large(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.put(a="1", b="2" * 100)
+    _killed_before_it_is_published(run, monkeypatch, bad_rows="skip", max_file_size=50)
+    monkeypatch.setattr(files.FilePacker, "_write", lambda *_: pytest.fail("a shard was written"))
+    found = run(bad_rows="skip", max_file_size=99)
+    assert (found.rows, found.skipped_rows) == (1, 1)
+
+
+def test_a_reason_with_the_name_of_the_option_in_it_is_not_that_of_a_large_file(run: Run) -> None:
+    run.put(a="1")
+    (run.source / "b.txt").symlink_to("max_file_size")
+    assert run(bad_rows="skip").skipped_rows == 1
+    parts = sorted(path.name for path in (run.out / ".pack").iterdir())
+    found = run(bad_rows="skip")
+    assert (found.skipped_rows, found.skipped_before) == (1, 1)
+    assert sorted(path.name for path in (run.out / ".pack").iterdir()) == parts
+
+
+def test_images_that_are_tried_again_are_not_told_to_stay_left_out(run: Run) -> None:
+    picture = pngs.header() + pngs.chunk(b"IDAT", zlib.compress(pngs.rows())) + pngs.chunk(b"IEND")
+    (run.source / "a.png").write_bytes(picture)
+    (run.source / "b.png").write_bytes(picture + b"\0" * 1000)
+    most = len(picture)
+    assert run(kind="images", bad_rows="skip", check="whole", max_file_size=most).skipped_rows == 1
+    for dry in (True, False):
+        found = run(dry, kind="images", check="header")
+        assert found.rows == 1 and not any("stay left out" in one for one in found.warnings)
 
 
 def test_images_that_a_stricter_check_left_out_are_told_to_stay_so(run: Run) -> None:

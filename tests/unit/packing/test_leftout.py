@@ -11,7 +11,7 @@ import pytest
 
 from akrunner.arrays import octets_of
 from akrunner.folders.gathered import MTIME, NAME, SIZE
-from akrunner.folders.remote import Unfetched
+from akrunner.folders.remote import Unfetched, too_large
 from akrunner.packing import copies, leftout
 from akrunner.packing.index import CLASS, ROW, TEXT, Index
 from akrunner.packing.leftout import BROKEN, UNFETCHED, LeftOut
@@ -180,6 +180,14 @@ def test_urls_without_a_time_and_what_could_not_be_fetched_are_asked_again() -> 
     assert leftout.untold(some).tolist() == [True, False, False, False]
     assert leftout.asked_again(some, [(b"d".hex(), "no answer")]).tolist() == [True, False, False, True]
     assert leftout.asked_again(some[:0], []).tolist() == []
+
+
+def test_of_files_that_were_too_large_those_are_tried_again_that_fit() -> None:
+    names, why = [b"a", b"b", b"c"], {b"a": too_large(100, 50), b"b": too_large(101, 50), b"c": "max_file_size"}
+    assert leftout.tried_again(table(*names), why, 100).tolist() == [True, False, False]
+    bad = list(zip("abc", leftout.located(table(*names, texts=["a", " b", "c"]), list(why.values()))))
+    assert [leftout.has_fitting(bad, most) for most in (99, 100)] == [False, True]
+    assert leftout.has_fitting(bad[1:], 101) and not leftout.has_fitting(bad[2:], 101)
 
 
 @pytest.mark.parametrize(

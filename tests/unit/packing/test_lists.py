@@ -103,20 +103,20 @@ def test_a_column_of_classes_that_cannot_be_one_is_an_error() -> None:
 
 def test_a_usual_name_whose_type_is_not_one_of_classes_is_told() -> None:
     schema = pa.schema([("label", pa.float64()), ("labels", pa.list_(pa.int64()))])
-    (told,) = lists.no_classes(schema, None, None)
-    assert told.startswith("column 'label' is double, and packed as it is") and "--select" in told
-    (told,) = lists.no_classes(pa.schema([schema.field("labels")]), None, None)
-    assert told.startswith("column 'labels' is list<") and "--select" not in told
+    first, second = lists.no_classes(pa.schema(reversed(list(schema))), None, None)
+    assert first.startswith("column 'label' is double, and packed as it is") and "--select" in first
+    assert second.startswith("column 'labels' is list<") and "--select" not in second
     assert lists.no_classes(schema, "label", "label") == lists.no_classes(pa.schema([("label", pa.null())]), None, None) == []
 
 
 def test_a_usual_name_before_that_of_the_column_of_classes_is_told_too() -> None:
     schema = pa.schema([("category", pa.string()), ("Class", pa.date32()), ("labels", pa.float64())])
-    (told,) = lists.no_classes(schema, None, "category")
-    assert told.startswith(
-        "column 'Class' is date32[day], and packed as it is: classes are texts, whole numbers or booleans, and "
-    )
-    assert "and 'category' has them; select=" in told
+    told = lists.no_classes(schema, None, "category")
+    assert [one.partition(", and packed as it is: classes are texts, whole numbers or booleans, and ")[0] for one in told] == [
+        "column 'Class' is date32[day]",
+        "column 'labels' is double",
+    ]
+    assert all("and 'category' has them; select=" in one for one in told)
     # what would come behind the column of classes is a column like the others
     assert lists.no_classes(schema, None, "Class") == []
 
@@ -183,6 +183,13 @@ def test_relative_paths_below_a_url_become_urls() -> None:
 def test_classes_that_are_numbers_stay_numbers(tmp_path: Path) -> None:
     found = index(source(batch(path=["a"], label=[7])), str(tmp_path), "label")
     assert found.table.column(CLASS).to_pylist() == [7]
+
+
+def test_a_column_of_classes_that_is_none_by_its_type_may_only_be_empty(tmp_path: Path) -> None:
+    empty, odd = (batch(path=["a"], label=pa.array([one], pa.float64())) for one in (None, 1.5))
+    assert index(source(empty), str(tmp_path), "label").table.column(CLASS).to_pylist() == [None]
+    with pytest.raises(SourceError, match=r"list\.csv: column 'label' has the classes, and is double; .*--input-schema"):
+        index(source(empty, odd), str(tmp_path), "label")
 
 
 def test_a_list_without_rows_is_an_error_unless_it_may_be_empty(tmp_path: Path) -> None:

@@ -124,6 +124,19 @@ def test_a_column_that_would_have_the_classes_by_its_name_is_told() -> None:
     assert found.label == "category" and found.said[0].startswith("column 'class' is date32[day], and packed as it is")
 
 
+def test_the_column_of_classes_that_is_packed_is_taken_also_without_a_value(tmp_path: Path) -> None:
+    files(tmp_path, l_csv="p,class,labels\na,,x\n", odd_csv="p,class,labels\na,1.5,x\n")
+    earlier = Earlier("out", {"label": "class", "kind": "files", "paths": "p"})
+    found = given(tmp_path / "l.csv", earlier)
+    assert found.label == "class" and found.index is not None
+    assert [field.name for field in found.index.extra] == ["labels"]
+    with pytest.raises(SourceError, match="column 'class' has the classes, and is double"):
+        given(tmp_path / "odd.csv", earlier)
+    files(tmp_path, l_csv="p,n\na,1\n")
+    with pytest.raises(SourceError, match="has no column 'class', which has the classes of what is packed in out"):
+        given(tmp_path / "l.csv", earlier)
+
+
 @pytest.mark.parametrize("paths", [None, "p"])
 def test_new_rows_have_their_classes_in_the_column_that_is_packed(paths: str | None) -> None:
     table = pa.table({"p": ["a"], "class": ["x"], "labels": ["y"]})
