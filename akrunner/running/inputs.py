@@ -121,8 +121,8 @@ def _going_on(given: Mapping[str, Any], lines: dict[str, Any]) -> dict[str, Any]
     def again() -> TableSource:
         if first.bad is not None:
             first.bad.restart()
-        opened: TableSource = lines_source({**given, "input_schema": first.schema}, True)["source"]
-        return opened
+        # the bad rows of every attempt go to those who took them from the first one
+        return replace(_reading({**given, "input_schema": first.schema}), bad=first.bad).lines(given["source"], True)
 
     path = os.path.abspath(os.path.expanduser(os.fspath(given["source"])))
     return {**lines, "source": counted(first, path, again)}

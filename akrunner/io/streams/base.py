@@ -26,6 +26,8 @@ WAIT_SECONDS = 300.0
 START_SECONDS = 5.0
 #: bytes at the beginning and at the end of a file that are compared
 _SAMPLE = HEAD_BYTES
+#: how many columns an error shows
+_COLUMNS = 5
 #: the most rows that are taken at once
 TAKEN_ROWS = 8192
 
@@ -369,6 +371,41 @@ def same_place(place: Mapping[str, Any], what: str, own: str) -> Mapping[str, An
             "in another checkpoint_dir"
         )
     return place
+
+
+def rows_by(schema: pa.Schema, bad: BadRows | None) -> Mapping[str, Any]:
+    """Return what says in a place which rows it counts. Args: schema: their columns; bad: takes those that are not counted."""
+    return {"columns": _columns(schema), "leaves_out": bad is not None}
+
+
+def check_rows_by(name: str, place: Mapping[str, Any], schema: pa.Schema, bad: BadRows | None) -> None:
+    """Check that a place that counts rows counts those that are read now: with other types of columns other rows are bad.
+
+    Args: name: the stream's name; place: it may be one of an earlier version, which does not say it; schema, bad: as in `rows_by`.
+    Raises: SourceError: they may be others.
+    """
+    # where no row is left out, all rows are counted, whatever their types are
+    if "columns" not in place or (bad is None and not place["leaves_out"]):
+        return
+    now = _columns(schema)
+    was, become = [one for one in place["columns"] if one not in now], [one for one in now if one not in place["columns"]]
+    if was or become:
+        raise gone(
+            name,
+            f"it was made behind the rows that are good with the column{'s' * (len(was) != 1)} {_few(was)}, and now it is {_few(become)}, "
+            "with which other rows are bad (--bad-rows): rows would be trained on twice, or never. Give input_schema= (--input-schema) "
+            "with the types of the save",
+        )
+
+
+def _columns(schema: pa.Schema) -> list[str]:
+    return [f"{field.name} {field.type}{'' if field.nullable else ' not null'}" for field in schema]
+
+
+def _few(columns: Sequence[str]) -> str:
+    """Return the first columns of some for an error."""
+    more = f" and {len(columns) - _COLUMNS:,} more" if len(columns) > _COLUMNS else ""
+    return (", ".join(columns[:_COLUMNS]) or "none") + more
 
 
 def checksum(file: BinaryIO, size: int) -> int:

@@ -23,7 +23,7 @@ from akrunner.errors import SourceError
 from akrunner.foreign import ours
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.streams.arriving import Arriving
-from akrunner.io.streams.base import TAKEN_ROWS, WAIT_SECONDS, checksum, gone, same_place
+from akrunner.io.streams.base import TAKEN_ROWS, WAIT_SECONDS, check_rows_by, checksum, gone, rows_by, same_place
 from akrunner.io.table import TableSource
 from akrunner.reader import Late, Reader
 
@@ -58,6 +58,8 @@ class _Counted:
         self.schema = first.schema
         self.name = first.name
         self._called = name
+        #: takes the rows that are not counted
+        self._left_out = first.bad
         self._first: TableSource | None = first
         self._again = again
         self._table: TableSource | None = None
@@ -75,6 +77,7 @@ class _Counted:
             self._number = _number(self._called) or self._number
         if place is not None:
             self._begin = same_place(place, "table", self._called)["rows"]
+            check_rows_by(self.name, place, self.schema, self._left_out)
             self._check_file(place)
 
     def _check_file(self, place: Mapping[str, Any]) -> None:
@@ -146,19 +149,18 @@ class _Counted:
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._seal = self._newest(self._file)
-        return {"table": self._called, "rows": self._rows, **self._seal}
+        return {"table": self._called, "rows": self._rows, **rows_by(self.schema, self._left_out), **self._seal}
 
     def _newest(self, file: BinaryIO) -> dict[str, int]:
         """Return what a save says now of the file whose rows were counted. Raises: OSError: it cannot be read."""
         # what is at the path may be another file by now, or this one may have been cut off and written anew: neither has these rows
-        seals = [self._seal]
         if self._table is not None and self._table.head is not None:
-            # of the bytes that were read, as the file may have been empty when it was opened, like any that is cut off
             head = self._table.head()
-            seals.append({"bytes": len(head), "checksum": checksum(io.BytesIO(head), len(head))})
-        if all(_begins_so(file, seal) for seal in seals):
-            return _seal(file)
-        return max(seals, key=lambda seal: seal["bytes"])
+            read = {"bytes": len(head), "checksum": checksum(io.BytesIO(head), len(head))}
+            if not _begins_so(file, read):
+                # the last seal may be of what was written anew before it was made; only the head is certainly of what was read
+                return read
+        return _seal(file) if _begins_so(file, self._seal) else self._seal
 
     def commit(self, position: Any) -> None:
         """Do nothing: only a save remembers the place."""

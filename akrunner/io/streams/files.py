@@ -33,8 +33,10 @@ from akrunner.io.streams.base import (
     OpenFile,
     StreamSink,
     StreamSource,
+    check_rows_by,
     checksum,
     gone,
+    rows_by,
     same_place,
 )
 from akrunner.io.table import TableSource
@@ -173,6 +175,8 @@ class _Arrived:
         if place is None:
             return
         known = same_place(place, "directory", self._folder)
+        if known["half"] is not None:
+            check_rows_by(self.name, known, self.schema, self.bad)
         self._check_remembered(known)
         self._lately = [name for name in known["read"] if name not in self._read]
         self.commit(list(self._lately))
@@ -330,6 +334,7 @@ class _Arrived:
             "half": [half.arrived, half.name, half.size] if half is not None else None,
             "rows": self._taken,
             "checksum": self._checksum if half is not None else None,
+            **rows_by(self.schema, self.bad),
             "remembered": remembered,
             "seen": [[one.arrived, one.name, one.size] for one in self._seen.values()],
         }

@@ -197,3 +197,99 @@ def test_a_file_of_which_every_row_is_bad_has_come(tmp_path: Path, monkeypatch: 
     assert source.take(0.0).num_rows == 0, "not None: something has come (idle=)"
     source.commit(source.position())
     assert source.take(0.0) is None and (tmp_path / ".akrunner-read-g").read_text() == '"a.csv"\n'
+
+
+@pytest.mark.parametrize("schema", ["a bigint", None])
+def test_bad_rows_of_a_file_that_is_followed_are_those_of_the_newest_attempt(tmp_path: Path, schema: str | None) -> None:
+    path, bad = tmp_path / "t.csv", tmp_path / "bad"
+    path.write_text("a\n1\n5,6\n3\n")
+    given = {"source": path, "input_format": None, "input_schema": schema, "input_csv": None, "flush_seconds": 0.02}
+    given |= {"bad_rows": bad, "max_bad_rows": 2, "max_restarts": 1}
+    table = arriving_source(given, True, engine(True))["source"]
+    with kept(table.bad):
+        for attempt in range(2):
+            if attempt:
+                path.write_text(path.read_text() + "x,y\n4\n")
+            table.arriving.begin(None)
+            source = table.arriving.source
+            source.connect()
+            rows: list[int] = []
+            while len(rows) < 2 + attempt:
+                batch = source.take(0.1)
+                rows += batch.column(0).to_pylist() if batch is not None else []
+            assert table.bad.count == 1 + attempt
+        table.bad.commit()
+    table.arriving.close()
+    (file,) = bad.iterdir()
+    assert [json.loads(line)["text"] for line in file.read_bytes().splitlines()] == ["5,6", "x,y"]
+
+
+@pytest.mark.parametrize(("before", "after"), [("skip", "skip"), ("fail", "skip"), ("skip", "fail")])
+def test_a_save_in_the_middle_of_a_file_is_of_rows_that_are_good_with_its_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str
+) -> None:
+    monkeypatch.setattr(files, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(files, "TAKEN_ROWS", 2)
+    (tmp_path / "a.csv").write_text("id,x\n1,1\n")
+    odd = 0.5 if before == "skip" else 0
+    (tmp_path / "b.csv").write_text(f"id,x\n2,{2 + odd}\n3,3\n4,4\n5,{5 + odd}\n6,6\n")
+    os.utime(tmp_path / "a.csv", (1, 1))
+    given = {"source": f"files://{tmp_path}?group=g", "input_format": None, "input_csv": None, "flush_seconds": 0.02}
+
+    def source(bad: str, schema: str | None) -> Any:
+        said = {**given, "max_bad_rows": 100, "bad_rows": bad, "input_schema": schema}
+        return arriving_source(said, False, engine(True))["source"].arriving.source
+
+    one = source(before, None)
+    one.connect()
+    ids: list[int] = []
+    while len(ids) < 3:
+        batch = one.take(0.1)
+        ids += batch.column("id").to_pylist() if batch is not None else []
+    assert ids == ([1, 3, 4] if odd else [1, 2, 3])
+    place = json.loads(json.dumps(one.reached()))
+    assert place["half"][1] == "b.csv" and place["rows"] == 2
+    again = source(after, "id bigint, x double")
+    with pytest.raises(SourceError, match=r"good with the column x int64, and now it is x double.*input_schema= \(--input-sch"):
+        again.begin(place)
+    # a save between two files, or of an earlier version, counts no rows by their types
+    again.begin({**place, "read": ["a.csv", "b.csv"], "half": None})
+    (tmp_path / ".akrunner-read-g").unlink()
+    again.begin({name: value for name, value in place.items() if name not in ("columns", "leaves_out")})
+    if (before, after) == ("skip", "skip"):
+        again = source(after, "id bigint, x bigint")
+        again.begin(place)
+        again.connect()
+        assert again.take(0.0).column("id").to_pylist() == [6]
+
+
+def test_rows_none_of_which_is_left_out_may_get_other_types(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\n2\n")
+    given = {
+        "source": path,
+        "input_format": None,
+        "input_csv": None,
+        "flush_seconds": 0.02,
+        "max_bad_rows": 100,
+        "resume": True,
+    }
+
+    def arriving(bad: str, schema: str) -> Any:
+        found = arriving_source({**given, "bad_rows": bad, "input_schema": schema}, True, engine(True))["source"].arriving
+        found.source.connect()
+        return found
+
+    first = arriving("fail", "a bigint not null")
+    while first.source.reached()["rows"] < 2:
+        first.source.take(0.1)
+    place = json.loads(json.dumps(first.source.reached()))
+    for bad, schema, fits in (("fail", "a double", True), ("skip", "a bigint not null", True), ("skip", "a bigint", False)):
+        then = arriving(bad, schema)
+        if fits:
+            then.begin(place)
+        else:
+            with pytest.raises(SourceError, match="good with the column a int64 not null, and now it is a int64"):
+                then.begin(place)
+        then.close()
+    first.close()

@@ -42,7 +42,7 @@ def test_it_goes_on_behind_so_many_rows() -> None:
     place = {"table": "/data/t.csv", "rows": 5}
     opened.arriving.begin(place)
     assert [value for batch in opened.batches() for value in batch.column(0).to_pylist()] == [5, 6]
-    assert source.reached() == {**place, "rows": 7}
+    assert source.reached() == {**place, "rows": 7, "columns": ["i int64"], "leaves_out": False}
     with pytest.raises(ConfigError, match="saves are of the table '/data/t.csv', and the source is the table '/data/u.csv'"):
         counted(table(1), "/data/u.csv", table).arriving.begin(place)  # type: ignore[union-attr]
     opened.arriving.begin(None)
@@ -175,3 +175,25 @@ def test_a_file_that_was_empty_when_it_was_opened_is_known_by_what_was_read(tmp_
     arriving.close()
     for fd in fds:
         os.close(fd)
+
+
+def test_a_file_that_is_written_anew_before_its_rows_are_asked_for_is_known_by_what_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "app.csv"
+    path.write_text("i\n0\n1\n2\n")
+
+    def follow() -> TableSource:
+        return open_text(fd, lines_of(".csv") or LINES[0], None, True, str(path))
+
+    fd = os.open(path, os.O_RDONLY)
+    # without a schema its lines are read when it is opened
+    arriving = counted(follow(), str(path), follow).arriving
+    assert arriving is not None
+    path.write_text("i\n" + "".join(f"{one}\n" for one in range(5, 1000)))
+    arriving.source.connect()
+    batch = arriving.source.take(5.0)
+    assert batch is not None and batch.column(0).to_pylist()[:3] == [0, 1, 2]
+    place = arriving.source.reached()
+    with pytest.raises(SourceError, match="rotated"):
+        arriving.begin(place)
+    arriving.close()
+    os.close(fd)
