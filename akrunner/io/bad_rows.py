@@ -17,7 +17,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from akrunner import leftovers
 from akrunner.checks import check_path, holds_no_files, shown
@@ -37,9 +37,10 @@ _JUDGED = 10_000
 _TEXT = 1 << 20
 #: the most characters of a row that a warning shows
 _SHORT = 80
-#: so many bad messages are known again if they come again; those before them were read long ago
+#: so many bad messages are known again if they come again, and so many files; those before them were read long ago
 _KNOWN = 100_000
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+_Value = TypeVar("_Value")
 _REPAIR = "repair the rows, give input_schema= (--input-schema) if the columns' types are not these, or raise max_bad_rows="
 
 
@@ -332,8 +333,10 @@ class BadMessages(BadRows):
 
     def __init__(self, directory: str | None, limit: Limit) -> None:
         super().__init__(directory, limit)
-        #: the places of the last `_KNOWN` of them
+        #: the places of the last `_KNOWN` messages
         self._known: dict[str, None] = {}
+        #: the last bad line of each of the last `_KNOWN` files: a file is read again from its first line
+        self._lines: dict[str, int] = {}
 
     @property
     def room(self) -> int:
@@ -347,12 +350,13 @@ class BadMessages(BadRows):
     def take(self, file: str, rows: Sequence[BadRow]) -> None:
         try:
             for row in rows:
-                place = row.place or f"{file}:{row.line}"
-                if place not in self._known:
+                if row.place:
+                    if row.place not in self._known:
+                        super().take(file, [row])
+                        _note(self._known, row.place, None)
+                elif row.line > self._lines.get(file, 0):
                     super().take(file, [row])
-                    self._known[place] = None
-                    if len(self._known) > _KNOWN:
-                        del self._known[next(iter(self._known))]
+                    _note(self._lines, file, row.line)
         finally:
             self._bring()
 
@@ -379,6 +383,13 @@ class BadMessages(BadRows):
         if self._file is not None:
             with self._storing():
                 sync(self._file)
+
+
+def _note(known: dict[str, _Value], name: str, value: _Value) -> None:
+    """Keep a value by its name, and drop the one whose name was noted first if there are more than `_KNOWN`."""
+    known[name] = value
+    if len(known) > _KNOWN:
+        del known[next(iter(known))]
 
 
 class BadOfFile(BadRows):

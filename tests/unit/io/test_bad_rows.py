@@ -199,6 +199,23 @@ def test_bad_messages_that_come_again_do_not_count_against_the_limit(monkeypatch
     assert bad.count == 4
 
 
+def test_bad_rows_of_a_file_that_is_read_again_do_not_count_however_many_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bad_rows, "_KNOWN", 2)
+    bad = made(max_bad_rows=5).of_messages()
+    for most in (3, 2, 5):
+        # each attempt reads it from its first line, and some get further than others
+        for line in range(2, 2 + most):
+            bad.of_file().take("a.csv", [BadRow(line, "why", b"x")])
+    assert bad.count == 5
+    with pytest.raises(SourceError, match="more than 5 rows cannot be read"):
+        bad.of_file().take("b.csv", [BadRow(2, "why", b"x")])
+    # what is kept of files does not grow for ever, either
+    bad = made().of_messages()
+    for name in ("a.csv", "b.csv", "c.csv", "c.csv", "a.csv"):
+        bad.of_file().take(name, [BadRow(2, "why", b"x")])
+    assert bad.count == 4
+
+
 def test_messages_that_are_one_too_many_are_in_the_file(tmp_path: Path) -> None:
     bad = made(str(tmp_path / "bad"), 1).of_messages()
     with pytest.raises(SourceError, match="more than 1 row cannot be read"), kept(bad):
