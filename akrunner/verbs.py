@@ -178,7 +178,8 @@ def run(
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
-        timeout: seconds the job may take, with the opening of its tables; None: as long as it takes.
+        timeout: seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed,
+            files downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
             task's stack, and which task waits for which; 0: never.
@@ -402,7 +403,8 @@ def train(
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
-        timeout: seconds the job may take, with the opening of its tables; None: as long as it takes.
+        timeout: seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed,
+            files downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
             task's stack, and which task waits for which; 0: never.
@@ -606,7 +608,8 @@ def stream(
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
-        timeout: seconds the job may take, with the opening of its tables; None: as long as it takes.
+        timeout: seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed,
+            files downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
             task's stack, and which task waits for which; 0: never.
@@ -855,7 +858,8 @@ def plan(
         gpus_per_worker: graphics cards of its own for each worker, none for the others; None: all see all.
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
-        timeout: seconds the job may take, with the opening of its tables; None: as long as it takes.
+        timeout: seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed,
+            files downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
             task's stack, and which task waits for which; 0: never.

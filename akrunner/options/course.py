@@ -10,9 +10,11 @@ OPTIONS = (
         "timeout",
         "float | None",
         TROUBLE,
-        "seconds the job may take, with the opening of its tables; None: as long as it takes.",
+        "seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed, files "
+        "downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.",
         verbs=JOBS,
-        help="Seconds the job may take. Then it is ended, with exit code 124, and every task's stacks are shown.",
+        help="Seconds the job may take, with what is installed, downloaded and opened before. Then it is ended, with exit code 124, and every "
+        "task's stacks are shown.",
         often=True,
         instead={
             **dict.fromkeys(FLINK, "seconds the job may take; None: as long as it takes."),

@@ -16,6 +16,7 @@ from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError,
 from akrunner.foreign import ours, redacted
 from akrunner.io.formats import check_output_format
 from akrunner.io.layouts import PLAIN, Layout
+from akrunner.io.limits import check_time
 from akrunner.io.paths import check_apart
 from akrunner.io.splits import check_split, check_table
 from akrunner.io.streams.counted import counted
@@ -58,16 +59,22 @@ def prepare(mode: Mode, given: Arguments) -> Prepared:
     Cheap checks come before expensive ones: values; the output; files and tables that are paths; files to download;
     interpreters, which are run; rows of an iterable, which come once.
     Returns: the job and its table; the caller sets `model_dir` of a train job.
-    Raises: ConfigError: an argument is wrong; nothing was started, and nothing was made.
+    Raises: ConfigError: an argument is wrong; nothing was started, and nothing was made. JobTimeoutError: as `check_prepared`.
     """
     prepared, requirements = checked(mode, given)
     job = prepared.job
     overlay = environments.overlay(job.python, requirements) if requirements is not None else ""
+    check_prepared()
     return Prepared(
         dataclasses.replace(job, overlay=overlay, checkpoint_dir=made(job.checkpoint_dir)),
         prepared.table,
         prepared.interpreter,
     )
+
+
+def check_prepared() -> None:
+    """Check, before a job's tasks are started, that its time is not over. Raises: JobTimeoutError: it is."""
+    check_time("its preparation (packages of requirements=, downloads, interpreters, tables)")
 
 
 def checked(mode: Mode, given: Arguments) -> tuple[Prepared, str | None]:

@@ -51,7 +51,7 @@ from akrunner.io.streams.arriving import Arriving
 from akrunner.io.table import TableSource
 from akrunner.launch import capacity, environments
 from akrunner.model import Model
-from akrunner.prepare.job import check_bad_rows_apart, check_output, named_files, read_twice
+from akrunner.prepare.job import check_bad_rows_apart, check_output, check_prepared, named_files, read_twice
 from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.places import check_directories, directory
 from akrunner.prepare.python import check_requirements, interpreter_for
@@ -314,7 +314,7 @@ class Prediction:
         """Check every argument, cheap checks before expensive ones.
 
         Args: arriving: whether the rows arrive as a stream; install: install the requirements; False: only check them.
-        Raises: ConfigError: an argument is wrong; nothing was started.
+        Raises: ConfigError: an argument is wrong; nothing was started. JobTimeoutError: as `check_prepared`.
         """
         check_model(given.model)
         if engine.capabilities.here:
@@ -341,6 +341,7 @@ class Prediction:
             notes=[*read_twice(table), *table.notes],
             marked=table.arriving is not None,
         )
+        check_prepared()
         return cls(opened, plan, job, table, arriving)
 
     def attach(self, engine: Any, observer: Observer | None, restarts: int = 0) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ConfigError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
+from akrunner.errors import ConfigError, JobTimeoutError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
+from akrunner.io import limits
 from akrunner.io.paths import expand
 from akrunner.launch import environments
 from akrunner.launch.interpreters import Interpreter
@@ -99,6 +101,21 @@ def test_requirements_are_installed_by_a_job_and_only_looked_at_by_a_plan(
     assert prepare("batch", arguments).job.overlay == f"installed for {(interpreter, str(tmp_path / 'r.txt'))}"
     with pytest.raises(UserFilesError, match="requirements"):
         checked("batch", given(requirements=str(tmp_path / "q.txt")))
+
+
+def test_no_task_is_started_behind_the_end_of_the_time(given: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "r.txt").write_text("numpy\n")
+
+    def long(*asked: str) -> str:
+        limits._LIMITS.set(limits.Limits(60.0, time.monotonic() - 1))
+        return "installed"
+
+    monkeypatch.setattr(environments, "overlay", long)
+    place = tmp_path / "saves"
+    with limits.limited(60.0, None):
+        with pytest.raises(JobTimeoutError, match=r"longer than timeout=60 s .*its preparation \(packages of requirements="):
+            prepare("batch", given(requirements=str(tmp_path / "r.txt"), timeout=60.0, checkpoint_dir=str(place)))
+    assert not place.exists()
 
 
 @pytest.mark.parametrize(

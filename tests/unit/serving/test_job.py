@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +19,14 @@ from akrunner.errors import (
     ConfigError,
     InputLostError,
     JobError,
+    JobTimeoutError,
     ModelError,
     ScriptFailedError,
     SinkError,
     SourceError,
     TaskFailure,
 )
+from akrunner.io import limits
 from akrunner.launch.interpreters import Interpreter
 from akrunner.model import Model
 from akrunner.serving import job
@@ -176,6 +179,20 @@ def test_the_job_is_a_stream_of_columns_into_a_module(model: str) -> None:
     params = ran.user_params
     assert (params["tags"], params["signature"], params["batch_size"]) == (["serve", "gpu"], "serving_default", 1024)
     assert params["outputs"] == [{"column": "y", "name": "y"}] and params["answer_errors"] is False
+
+
+def test_no_model_is_loaded_behind_the_end_of_the_time(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def long(*asked: str) -> str:
+        limits._LIMITS.set(limits.Limits(60.0, time.monotonic() - 1))
+        return "installed"
+
+    monkeypatch.setattr(job, "check_requirements", lambda *given: None)
+    monkeypatch.setattr(job.environments, "overlay", long)
+    engine = Engine()
+    given = PredictArguments(model, table(3), engine=engine, selected_cols=["x"], requirements="r.txt", timeout=60)
+    with pytest.raises(JobTimeoutError, match=r"longer than timeout=60 s .*its preparation \(packages of requirements="):
+        job.run_predict(given, None)
+    assert not hasattr(engine, "job")
 
 
 def test_answers_that_never_came_are_an_error_and_no_file_is_left(model: str, tmp_path: Path) -> None:
