@@ -32,14 +32,26 @@ from akrunner.io.table import TableSource
 _CONNECT_SECONDS = 60.0
 
 
+#: what a server may call a table
+_TABLE = r"\b(?:table or view|table|view|relation|object)"
+#: a name goes no further
+_ENDS = r"(?![\w\"'`\]]|\.[\w\"'`\[])"
 #: how servers say that there is no table of a name: with the name, which may have those of its database and schema before it, each in
-#: quotes of any kind. A column, role or function "of table t" is none
+#: quotes of any kind, or all in one pair of quotes. A column, role or function "of table t" is none
 _MISSING = (
-    r"\b(?:no such table:?|unknown table(?: expression identifier)?)\s+{name}(?![\w\"'`\]]|\.[\w\"'`\[])|"
-    r"(?<!\bof )(?<!\bin )(?<!\bon )(?<!\bfor )(?<!\bfrom )\b(?:table or view|table|view|relation|object)\s+(?:with name\s+)?{name}\s+"
-    r"(?:(?:is |was )?not found|(?:cannot|could not) be found|does not exist|doesn't exist)\b"
+    r"\b(?:no such table:?|unknown table(?: expression identifier)?)\s+{name}" + _ENDS + r"|"
+    r"(?<!\bof )(?<!\bin )(?<!\bon )(?<!\bfor )(?<!\bfrom )" + _TABLE + r"\s+(?:"
+    r"(?:with name\s+)?{name}\s+(?:(?:is |was )?not found|(?:cannot|could not) be found|does not exist|doesn't exist)\b|"
+    r"not found:?\s+{name}" + _ENDS + r")"
 )
-_NAME = r"""["'`\[]*(?:[\w$-]+["'`\]]*\.["'`\[]*)*{last}["'`\]]*"""
+_QUOTED = r"""(?:[\w$-]+|"[^"]*"|'[^']*'|`[^`]*`|\[[^]]*\])"""
+_NAME = r"""(?:["'`\[]*(?:""" + _QUOTED + r"""["'`\]]*\.["'`\[]*)*{last}["'`\]]*|["'`\[][^]"'`\[]*\.{last}["'`\]])"""
+#: words that name something which a query may lack
+_NAMED = re.compile(
+    r"(?:" + _TABLE + r"|\b(?:column|function|schema|database|catalog|role|user|warehouse)):?\s+(?:with name\s+)?"
+    r"(?!(?:not|is|was|cannot|could|does|doesn't|or|and|with)\b)[\w\"'`\[]|\bnot found:?\s+[\w\"'`\[]",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -159,10 +171,11 @@ class Server(abc.ABC):
         status = getattr(error, "status_code", None)
         if status is None or isinstance(error, AkrunnerError):
             return False
-        name = _NAME.format(last=re.escape(table.rpartition(".")[2]))
-        return getattr(status, "name", "") == "NOT_FOUND" or bool(
-            re.search(_MISSING.format(name=name), str(error), re.IGNORECASE)
-        )
+        name, words = _NAME.format(last=re.escape(table.rpartition(".")[2])), str(error)
+        if re.search(_MISSING.format(name=name), words, re.IGNORECASE):
+            return True
+        # a status without any name is about all that the query names, which is the table; if that is there after all, it is not made
+        return getattr(status, "name", "") == "NOT_FOUND" and not _NAMED.search(words)
 
     def matched(self, names: Sequence[str], table: pa.Schema) -> list[str]:
         """Return the names that a job's columns have in a table."""

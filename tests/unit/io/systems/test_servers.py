@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import adbc_driver_sqlite.dbapi as adbc
@@ -121,7 +122,7 @@ def test_where_a_secret_comes_from(tmp_path: Path) -> None:
 
 def test_only_a_table_that_is_not_there_is_made(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     class Refused(Exception):
-        status_code = 1
+        status_code: Any = 1
 
     def fails(words: str) -> None:
         def schema(cursor: Any, query: str) -> pa.Schema:
@@ -139,6 +140,10 @@ def test_only_a_table_that_is_not_there_is_made(here: Here, monkeypatch: pytest.
         "no such table: main.t",
         "Unknown table 'shop.t'",
         "Table [t] does not exist in database [shop]",
+        "Table or view not found: db.t; line 1 pos 14",
+        "Table not found 't'",
+        'relation "my shop"."t" does not exist',
+        "Table 'my db.the shop.t' doesn't exist",
     ):
         fails(words)
         here.output("somewhere://h?table=t", pa.schema([("id", pa.int64())]), True)
@@ -156,7 +161,34 @@ def test_only_a_table_that_is_not_there_is_made(here: Here, monkeypatch: pytest.
         "Unknown table 't'.'other'",
         "no such table: t2",
         "table t: column 'not found' is not there",
+        "view t: Table not found: base",
+        "Table not found: t.other",
+        "view 't' is of 'the.base'; table 'base.t2' not found",
     ):
         fails(words.replace("\\", ""))
         with pytest.raises(SinkError, match=f"cannot write somewhere://h.table=t: {words}"):
             here.output("somewhere://h?table=t", pa.schema([("id", pa.int64())]), True)
+
+
+def test_a_status_that_says_not_found_may_be_about_another_table(here: Here) -> None:
+    class Refused(Exception):
+        status_code = SimpleNamespace(name="NOT_FOUND")
+
+    def missing(words: str) -> bool:
+        return here.is_missing(Refused(words), "shop.t")
+
+    for words in (
+        "NOT_FOUND: [FlightSQL] Not found (NotFound; Prepare)",
+        "table not found",
+        "NOT_FOUND: table 't' not found",
+        "",
+    ):
+        assert missing(words), words
+    for words in (
+        "NOT_FOUND: [FlightSQL] view 't': table 'base' not found (NotFound; Execute)",
+        "Table not found: base",
+        "view t: table or view with name base does not exist",
+        "schema shop does not exist",
+        "function f not found",
+    ):
+        assert not missing(words), words
