@@ -282,6 +282,10 @@ def file_sink(
     overwrite: bool = False,
 ) -> RowsSink:
     """Open a job's output as `sink_to` does, but as one file if it is no table."""
+    return opened(path, lambda: _file_sink(path, schema, write_examples, form, overwrite))
+
+
+def _file_sink(path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None, overwrite: bool) -> RowsSink:
     if is_table(path) or systems.is_system(path):
         return _table_sink(path, schema, form, overwrite)
     systems.check_output(path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -11,15 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from akrunner import codec
-from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
+from akrunner.errors import ConfigError, DataError, JobTimeoutError, SinkError, SourceError, WriteError
 from akrunner.io.csv_options import CsvOptions
+from akrunner.io.limits import limited
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
-from akrunner.tables import files
+from akrunner.tables import files, opening
 from akrunner.tables.local import LocalTables
 from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import TableName
-from akrunner.tables.opening import check_other, check_reachable, open_source, sink_to
+from akrunner.tables.opening import check_other, check_reachable, file_sink, open_source, sink_to
 from tests.unit.tables.conftest import Laid
 
 Named = Callable[[str], TableName]
@@ -299,3 +302,18 @@ def test_a_folder_is_put_into_a_table(tmp_path: Path, named: Named) -> None:
     store = LocalTables(str(tmp_path / "tables"))
     done = files.put(tmp_path / "a.txt", TableName.parse("odps://demo/tables/lines"), store, input_format="lines")
     assert done.rows == 2 and "line BIGINT" in done.created.replace("`", "")
+
+
+@pytest.mark.parametrize("verb", [sink_to, file_sink])
+def test_a_server_of_an_output_that_never_answers_is_not_waited_for(verb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, over = threading.Event(), threading.Event()
+
+    def output(*given: Any) -> None:
+        asked.set()
+        assert over.wait(60)
+
+    monkeypatch.setattr(opening.systems, "system_of", lambda url: SimpleNamespace(output=output))
+    with limited(0.2, None), pytest.raises(JobTimeoutError, match="timeout=0.2 s .* waited for flightsql://h"):
+        verb("flightsql://h?table=t", pa.schema([("a", pa.int64())]), codec.write_examples)
+    over.set()
+    assert asked.is_set()
