@@ -40,7 +40,7 @@ def open_source(
     input_format: str | None = None,
     input_csv: CsvOptions | None = None,
     select: str | None = None,
-    select_seconds: float | None = None,
+    select_left: Callable[[], float | None] | None = None,
     columns: Sequence[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
     flush_seconds: float | None = None,
@@ -62,7 +62,7 @@ def open_source(
         input_csv: how CSV files are written; None: their names and beginnings tell it.
         flush_seconds: how long a row of an iterable may wait for more rows; None: until a batch is full.
         select: an SQL query over the source, which it calls `input`; or only the text that would stand between SELECT and FROM.
-        select_seconds: how long the query may take to give its first rows; None: for ever.
+        select_left: as `left` of `akrunner.io.sql.selected`.
         columns: the only columns to take, in this order; with `select`, these are columns of the query's result. Without
             `select`, the other columns are not read if the format can leave them out. None: take all columns.
         defaults: for a column that is taken, the value that replaces its nulls.
@@ -121,7 +121,7 @@ def open_source(
     if input_schema is not None:
         table = _cast(table, input_schema if select is not None else _narrowed(input_schema, columns))
     if select is not None:
-        table = selected(table, select, select_seconds)
+        table = selected(table, select, select_left)
     if columns is not None:
         table = taken(table, columns)
     table = dataclasses.replace(_plain(table), notes=found)

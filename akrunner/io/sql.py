@@ -73,13 +73,14 @@ _END_SECONDS = 5.0
 _Given = TypeVar("_Given")
 
 
-def selected(table: TableSource, select: str, seconds: float | None = None) -> TableSource:
+def selected(table: TableSource, select: str, left: Callable[[], float | None] | None = None) -> TableSource:
     """Return the result of a query as a table; the rows are computed as they are drawn.
 
     Args:
         table: the table, which the query calls `input`.
         select: a query, or only the expressions between SELECT and FROM.
-        seconds: how long the query may take to give its first rows; None: for ever.
+        left: returns how many seconds the query may take to give its first rows, None: for ever; called when it begins, and once they are
+            over, to raise an error of its own. None: for ever.
     Raises:
         SourceError: DuckDB refuses the query; the message has DuckDB's own words and caret.
     """
@@ -87,7 +88,7 @@ def selected(table: TableSource, select: str, seconds: float | None = None) -> T
     is_query = query == select
     check_query(query, "select", SourceError)
     try:
-        running = [_Query(table, query, seconds)]
+        running = [_Query(table, query, left)]
     except SourceError as e:
         raise e if is_query else _as_written(e, select) from None
     first = running[0]
@@ -271,9 +272,10 @@ class _Query:
         schema: the schema of its rows.
     """
 
-    def __init__(self, table: TableSource, query: str, seconds: float | None) -> None:
+    def __init__(self, table: TableSource, query: str, left: Callable[[], float | None] | None) -> None:
         """Start the query and wait for its first rows.
 
+        Args: left: as in `selected`.
         Raises:
             SourceError: the query fails, or gives no row in time.
         """
@@ -288,8 +290,11 @@ class _Query:
         try:
             # this refuses columns of types that DuckDB does not have
             self._connection.register("input", reader)
+            seconds = left() if left is not None else None
             rows = self._rows = heard(self._begun, self._connection.interrupt, seconds)
         except TimeoutError:
+            if left is not None:
+                left()
             raise SourceError(f"select: the query had given no row after {seconds:g} s (timeout=)") from None
         except duckdb.Error as e:
             if self._failed:

@@ -10,9 +10,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import weakref
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+import pyarrow as pa
 
 from akrunner import codec
 from akrunner.checks import STDIN, check_path, check_stdin, check_text, shown
@@ -67,7 +70,7 @@ class Reading:
         schema, form, csv: as `input_schema=`, `input_format=` and `input_csv=`.
         bad: what becomes of rows that cannot be read; None: they fail the job.
         select, columns, defaults, decimals: as the options of these names.
-        select_seconds: how long the query may take; None: without a limit.
+        select_seconds: how long the query may take where no job's time has begun; None: without a limit.
         flush_seconds: how long rows that arrive may be held back; None: the rows do not arrive, they are there.
     """
 
@@ -116,7 +119,7 @@ class Reading:
             return opened(source, lambda: self._opened(source))
 
     def _opened(self, source: Any) -> TableSource:
-        left = check_time("its input")
+        check_time("its input")
         return open_source(
             source,
             read_examples=codec.read_examples,
@@ -124,14 +127,19 @@ class Reading:
             input_format=self.form,
             input_csv=self.csv,
             select=self.select,
-            # the job's time has begun
-            select_seconds=self.select_seconds if left is None else left,
+            select_left=self._left,
             columns=self.columns,
             defaults=self.defaults,
             decimals=self.decimals,
             flush_seconds=self.flush_seconds,
             bad=self.bad,
         )
+
+    def _left(self) -> float | None:
+        """Return how long the query may still take. Raises: JobTimeoutError: the job's time is over."""
+        left = check_time("the query of select=")
+        # a plan has no time that has begun
+        return self.select_seconds if left is None else left
 
     def lines(self, source: Any, follow: bool) -> TableSource:
         """Open stdin ("-") or a growing file (`follow`), to read its lines as they arrive.
@@ -157,8 +165,25 @@ class Reading:
         except OSError as e:
             raise SourceError(f"source: {name}: {e.strerror}") from None
         try:
-            return open_text(fd, lines.written_as(csv), self.schema, follow, "stdin" if name == "-" else name, self.bad)
+            table = open_text(fd, lines.written_as(csv), self.schema, follow, "stdin" if name == "-" else name, self.bad)
         except BaseException:
             if fd != 0:
                 os.close(fd)
             raise
+        return _closing(table, fd) if fd != 0 else table
+
+
+def _closing(table: TableSource, fd: int) -> TableSource:
+    """Return a table that closes its file when it was read, or when nobody can read it any more. Args: fd: the file's descriptor."""
+    close = weakref.finalize(table, os.close, fd)
+    # at the end of the process a thread may still read it
+    close.atexit = False
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        # it keeps the table, and by that its file
+        try:
+            yield from table.open()
+        finally:
+            close()
+
+    return replace(table, open=batches)

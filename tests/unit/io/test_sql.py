@@ -31,7 +31,7 @@ def test_a_query_that_is_too_long_is_not_parsed() -> None:
 
 def test_a_query_that_gives_nothing_in_time() -> None:
     with pytest.raises(SourceError, match=r"select: the query had given no row after 0.2 s \(timeout=\)"):
-        selected(ENDLESS, select_seconds=0.2)
+        selected(ENDLESS, select_left=lambda: 0.2)
 
 
 def test_ctrl_c_ends_a_query_as_itself() -> None:

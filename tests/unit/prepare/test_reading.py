@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from akrunner.errors import ConfigError, SourceError
+from akrunner.errors import ConfigError, JobTimeoutError, SourceError
+from akrunner.io.limits import limited
 from akrunner.prepare.arguments import Arguments
 from akrunner.prepare.reading import Reading
 from akrunner.serving.arguments import PredictArguments
@@ -32,6 +33,20 @@ def test_a_script_and_a_model_get_the_same_rows_from_the_same_options(kind: Any,
 def test_only_rows_that_arrive_are_held_back() -> None:
     given = PredictArguments("m", None, flush_seconds=0.5)
     assert [Reading.of(given, arrives).flush_seconds for arrives in (True, False)] == [0.5, None]
+
+
+def test_a_query_that_takes_longer_than_the_job_may_ends_the_job_and_is_no_wrong_input(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    endless = "SELECT sum(x.range * y.range) FROM range(100000000) x, range(10000000) y, input"
+    given = PredictArguments("m", None, select=endless, timeout=0.3)
+    with (
+        limited(0.3, None),
+        pytest.raises(JobTimeoutError, match=r"longer than timeout=0.3 s .* waited for the query of select="),
+    ):
+        Reading.of(given, False).open(str(tmp_path / "t.csv"))
+    # in a plan
+    with pytest.raises(SourceError, match=r"select: the query had given no row after 0.3 s \(timeout=\)"):
+        Reading.of(given, False).open(str(tmp_path / "t.csv"))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import types
@@ -29,6 +30,11 @@ def taken(source: Any, form: Any, schema: Any, follow: Any, csv: Any = None) -> 
 def arriving(source: Any, form: Any, follow: Any, engine: Any) -> dict[str, Any]:
     given = {"source": source, "input_format": form, "input_schema": "a bigint", "input_csv": None, "flush_seconds": 0.02}
     return arriving_source({**given, **BAD_ROWS}, follow, engine)
+
+
+def times_open(path: Path) -> int:
+    """How many descriptors of this process are of a file."""
+    return [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")].count(str(path))
 
 
 def rows(source: Any) -> list[dict[str, Any]]:
@@ -118,7 +124,44 @@ def test_a_file_that_cannot_be_followed_is_not_left_open(text: str, schema: str 
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(AkrunnerError):
         taken(str(tmp_path / "t.csv"), None, schema, True)
-    assert str(tmp_path / "t.csv") not in [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+    assert times_open(tmp_path / "t.csv") == 0
+
+
+@pytest.mark.parametrize("schema", ["a bigint", None])
+def test_a_file_that_was_followed_is_closed(tmp_path: Path, schema: str | None) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\n")
+    table = taken(path, None, schema, True)["source"]
+    batches = table.batches()
+    assert next(batches).to_pylist() == [{"a": 1}] and times_open(path) == 1
+    # a job that has ended keeps no table, and one that is stopped reads to the end
+    stop = table.stop
+    del table
+    path.write_text("a\n1\n2\n")
+    assert next(batches).to_pylist() == [{"a": 2}]
+    stop()
+    assert list(batches) == [] and times_open(path) == 0
+    # nobody has begun to read it
+    table = taken(path, None, schema, True)["source"]
+    assert times_open(path) == 1
+    del table
+    gc.collect()
+    assert times_open(path) == 0
+
+
+def test_each_attempt_closes_the_file_that_it_follows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\n")
+    given = {"source": path, "input_format": None, "input_schema": "a bigint", "input_csv": None, "flush_seconds": 0.02}
+    arriving = arriving_source({**given, **BAD_ROWS, "max_restarts": 3}, True, engine(True))["source"].arriving
+    for _ in range(3):
+        arriving.begin(None)
+        arriving.source.connect()
+        while arriving.source.take(0.1) is None:
+            pass
+        assert times_open(path) == 2, "once more to know it again"
+    arriving.close()
+    assert times_open(path) == 0
 
 
 def engine(marks: bool) -> Any:
