@@ -34,6 +34,7 @@ from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import AkrunnerError, JobError, WriteError
 from akrunner.foreign import underway
+from akrunner.io.limits import narrowed
 from akrunner.io.streams.saved import newest_of
 from akrunner.launch.guard import Guard
 from akrunner.patience import Patience
@@ -55,13 +56,21 @@ def run_attempts(
     """
     job.check_restarts(source.replayable, "the source")
     began = time.monotonic()
+    job, counted = _in_time(job, began)
     work = WorkDir.of(job)
     tables = JobTables(job.tables, job.chunk_rows, job.chunk_bytes) if job.tables is not None else None
     closing = contextlib.closing(tables) if tables is not None else contextlib.nullcontext()
     with Patience() as patience, Guard() as guard, closing:
         warnings = list(job.notes)
-        run = JobRun(job, source, sink, observer, cancel, work, guard, patience, tables, warnings, began)
+        run = JobRun(job, source, sink, observer, cancel, work, guard, patience, tables, warnings, began, counted)
         return _Attempts(run, launcher).run()
+
+
+def _in_time(job: JobSpec, now: float) -> tuple[JobSpec, float]:
+    """Return a job with the time that it has, which is less than its own if the thread's job has less left, and from when on that counts."""
+    limits = narrowed(job.supervision.timeout, None)
+    job = replace(job, supervision=replace(job.supervision, timeout=limits.timeout))
+    return job, now if limits.began is None else limits.began
 
 
 class _Attempts:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from akrunner.engines.base import Observer, RowSink, RowSource, bad_rows_of
 from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
-from akrunner.io import limits
 from akrunner.launch.guard import Guard
 from akrunner.patience import Patience
 from akrunner.spec import JobSpec
@@ -42,7 +41,7 @@ class JobRun:
     tables: JobTables | None = None
     warnings: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
-    counted: float = field(default_factory=lambda: limits.began(time.monotonic()))
+    counted: float = field(default_factory=time.monotonic)
 
     def hear(self) -> None:
         """Add warnings about bad rows of the source that have been found since."""

@@ -32,11 +32,13 @@ class Limits(NamedTuple):
         timeout: how many seconds it may take; None: as many as it likes.
         until: the monotonic time at which they are over; None: never.
         stall_timeout: how many seconds a wait in which something has to move may take; None: as many as it likes.
+        began: the monotonic time from which on `timeout` counts; None: there is none.
     """
 
     timeout: float | None = None
     until: float | None = None
     stall_timeout: float | None = None
+    began: float | None = None
 
 
 _LIMITS: ContextVar[Limits] = ContextVar("akrunner_limits", default=Limits())  # noqa: B039 -- a tuple is not changed
@@ -56,9 +58,11 @@ def limited(timeout: float | None, stall_timeout: float | None) -> Iterator[None
 
 def narrowed(timeout: float | None, stall_timeout: float | None) -> Limits:
     """Return what `limited` limits a block by, that begins now, for another thread to have."""
-    ends = (_LIMITS.get().until, time.monotonic() + timeout if timeout else None)
-    until = min((one for one in ends if one is not None), default=None)
-    return Limits(timeout or _LIMITS.get().timeout, until, stall_timeout or None)
+    around, now = _LIMITS.get(), time.monotonic()
+    if timeout and (around.until is None or now + timeout < around.until):
+        return Limits(timeout, now + timeout, stall_timeout or None, now)
+    # the time of one job, whole: the block's own may be another job's
+    return around._replace(stall_timeout=stall_timeout or None)
 
 
 def current() -> Limits:
@@ -74,12 +78,6 @@ def under(limits: Limits) -> Iterator[None]:
         yield
     finally:
         _LIMITS.reset(token)
-
-
-def began(now: float) -> float:
-    """Return the monotonic time from which on the job's `timeout` counts. Args: now: of a job without limits."""
-    limits = _LIMITS.get()
-    return now if limits.until is None or limits.timeout is None else limits.until - limits.timeout
 
 
 def check_time(what: str) -> float | None:

@@ -157,8 +157,10 @@ def test_who_looks_on_and_who_runs_it_is_checked_first(given: Any, engine: Engin
 class Timed(Engine):
     """Attributes: counts_from: when the time began that its job may take."""
 
+    counts_from: float | None
+
     def run(self, *given: Any) -> Outcome:
-        self.counts_from = limits.began(0.0)
+        self.counts_from = limits.current().began
         return super().run(*given)
 
 
@@ -178,10 +180,10 @@ def test_the_opening_of_a_table_is_in_the_time_that_its_job_may_take(given: Any,
     elif verb == "stream":
         with run_stream(every, False, None) as job, job.limited():
             list(job)
-            assert limits.began(0.0) == engine.counts_from
+            assert limits.current().began == engine.counts_from
     else:
         run_batch(every, None)
-    assert before <= engine.counts_from <= drawn[0]
+    assert engine.counts_from is not None and before <= engine.counts_from <= drawn[0]
 
 
 def test_a_model_is_temporary_until_it_is_saved(given: Any, leftovers: Leftovers) -> None:

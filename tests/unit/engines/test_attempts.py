@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from akrunner.engines.jobrun import JobRun
 from akrunner.engines.supervisor import AttemptFailed
 from akrunner.errors import ConfigError, JobCancelledError, JobError, ReadError, TaskDiedError, TaskFailure
 from akrunner.io.bad_rows import BadRow, BadRows
+from akrunner.io.limits import current, limited
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, ScriptSpec, SupervisionSpec
@@ -147,6 +149,20 @@ def job(monkeypatch: pytest.MonkeyPatch) -> Any:
             return e, run
 
     return go
+
+
+@pytest.mark.parametrize(
+    ("around", "own", "timeout", "since"),
+    [(None, 600, 600, "now"), (None, None, None, "now"), (60, 60, 60, "before"), (60, 600, 60, "before"), (60, None, 60, "before"), (60, 5, 5, "now")],
+)  # fmt: skip
+def test_a_job_has_no_more_time_than_the_one_of_its_thread(around: Any, own: Any, timeout: Any, since: str) -> None:
+    spec = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", supervision=SupervisionSpec(timeout=own, max_restarts=2))
+    with limited(around, None):
+        before = current().began
+        now = time.monotonic()
+        job, counted = attempts._in_time(spec, now)
+    assert job.supervision == SupervisionSpec(timeout=timeout, max_restarts=2)
+    assert counted >= now if since == "now" else counted == before
 
 
 def test_the_first_succeeds(job: Any) -> None:

@@ -7,7 +7,6 @@ import types
 from typing import Any
 
 from akrunner.engines.jobrun import JobRun
-from akrunner.io import limits
 from akrunner.io.bad_rows import BadRow, BadRows
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
@@ -46,10 +45,3 @@ def test_bad_rows_of_the_source_become_warnings_once() -> None:
 def test_a_job_began_when_it_was_made() -> None:
     first = run()
     assert first.began <= run().began
-
-
-def test_its_time_counts_from_where_its_limits_began() -> None:
-    with limits.limited(600, None):
-        counted = limits.began(0.0)
-        assert run().counted == counted > 0
-    assert run().counted > counted

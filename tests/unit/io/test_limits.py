@@ -69,6 +69,19 @@ def test_a_block_within_a_block_has_no_more_time() -> None:
             limits.waited(work, work.interrupted.set, "it")
 
 
+def test_a_time_that_is_over_is_told_as_that_of_the_job_whose_it_is() -> None:
+    with limits.limited(0.01, None):
+        first = limits.current()
+        with limits.limited(600, 30):
+            assert limits.current() == first._replace(stall_timeout=30)
+            time.sleep(0.02)
+            with pytest.raises(JobTimeoutError, match="timeout=0.01 s"):
+                limits.check_time("it")
+    with limits.limited(600, None), limits.limited(5, None):
+        own = limits.current()
+        assert own.timeout == 5 and own.began is not None and own.until == own.began + 5
+
+
 def test_a_server_that_never_answers_is_not_waited_for_when_a_url_is_opened() -> None:
     work = Endless()
     with limits.limited(0.2, None), pytest.raises(JobTimeoutError, match=r"waited for s3://me:\*\*\*@b/t"):
@@ -101,7 +114,7 @@ def test_another_thread_has_the_limits_of_the_job() -> None:
 
 
 def test_what_is_left_of_the_job_s_time() -> None:
-    assert limits.check_time("it") is None and limits.began(5.0) == 5.0
+    assert limits.check_time("it") is None and limits.current().began is None
     with limits.limited(600, None):
         left = limits.check_time("it")
         assert left is not None and 0 < left <= 600
