@@ -181,7 +181,10 @@ class BadRows:
                 line = row.text.decode("utf-8", "replace")
                 cut = "..." if len(line) > _SHORT else ""
                 place = row.place or f"{redacted(file)} line {row.line}"
-                self._first.append(f"source: {place}: {row.reason}: {line[:_SHORT]!r}{cut}")
+                said = f"source: {place}: {row.reason}: {line[:_SHORT]!r}{cut}"
+                # a row of a table that is read again comes again
+                if said not in self._first:
+                    self._first.append(said)
             self.count += 1
             if self.directory is not None:
                 at = {"place": row.place} if row.place else {"file": redacted(file), "line": row.line}

@@ -128,6 +128,7 @@ def test_a_table_that_is_read_again_is_counted_again(tmp_path: Path) -> None:
         take(bad, 1)
         bad.commit()
     assert bad.count == 1 and bad.file is not None and len(Path(bad.file).read_text().splitlines()) == 1
+    assert len(bad.news()) == 2, "the first is not shown twice"
 
 
 def test_no_bad_row_after_a_restart_is_no_file(tmp_path: Path) -> None:
