@@ -33,7 +33,11 @@ def lines_source(given: Mapping[str, Any], follow: bool) -> dict[str, Any]:
     said = {name: given[name] for name in ("source", "input_format", "input_schema", "input_csv")}
     source = said["source"]
     if check_flag("follow", follow) or (isinstance(source, str) and source == "-"):
-        return {**dict.fromkeys(said), "source": _reading(given).lines(source, follow)}
+        reading = _reading(given)
+        if follow and reading.bad is not None:
+            # such a job has no end that is its success: it is stopped
+            reading = replace(reading, bad=reading.bad.of_messages())
+        return {**dict.fromkeys(said), "source": reading.lines(source, follow)}
     return said
 
 
@@ -119,9 +123,7 @@ def _going_on(given: Mapping[str, Any], lines: dict[str, Any]) -> dict[str, Any]
     first: TableSource = lines["source"]
 
     def again() -> TableSource:
-        if first.bad is not None:
-            first.bad.restart()
-        # the bad rows of every attempt go to those who took them from the first one
+        # the bad rows of every attempt go to those who took them from the first one, which know those that come again
         return replace(_reading({**given, "input_schema": first.schema}), bad=first.bad).lines(given["source"], True)
 
     path = os.path.abspath(os.path.expanduser(os.fspath(given["source"])))
