@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import contextvars
 import hashlib
 import http.client
 import io
 import os
 import posixpath
 import socket
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -25,6 +27,7 @@ from typing import Any, Protocol
 from akrunner import leftovers
 from akrunner.errors import AkrunnerError
 from akrunner.foreign import in_words, redacted
+from akrunner.io.limits import check_time, waited
 from akrunner.launch import cache, limits
 from akrunner.launch.timed import timed
 from akrunner.launch.trees import CHUNK, Blame, component
@@ -59,8 +62,10 @@ def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = F
     Raises:
         `blame.kind`: the file is missing, too large or too slow, or there is no room for it. It is tried three times, each with
             a timeout.
+        JobTimeoutError: the job that wants the file has no time left (`akrunner.io.limits`).
     """
     name = _name(url, blame, named)
+    what = f"the download of {redacted(url)} ({blame.parameter})"
     with blame.ours(f"cannot keep downloads in {cache.shown()}", cache.base()):
         # the directory is made only when the file is complete: a download that is killed before leaves no directory
         partial = cache.directory("downloads", f"{uuid.uuid4().hex}.partial")
@@ -72,7 +77,7 @@ def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = F
     try:
         for number in range(_TRIES):
             try:
-                _one_try(url, partial, blame, limits.downloading(redacted(url), blame, most, usual))
+                _in_time(url, partial, blame, limits.downloading(redacted(url), blame, most, usual), what)
                 break
             except AkrunnerError:
                 raise
@@ -80,10 +85,13 @@ def download(url: str, digest: str, blame: Blame, most: int = 0, named: bool = F
                 if isinstance(e, urllib.error.HTTPError):
                     e.close()
                 final = is_final(e)
+                # a try that has ended with the job's time failed only because of that
+                left = None if final else check_time(what)
                 if final or number == _TRIES - 1:
                     tries = "" if final else f" ({_TRIES} tries)"
                     raise blame.error(f"cannot download {url}: {in_words(e)}{tries}") from None
-                time.sleep(0.5 * 2**number)
+                pause = 0.5 * 2**number
+                time.sleep(pause if left is None else min(pause, left))
         with blame.ours(f"cannot keep {url} in {cache.shown()}"):
             os.replace(partial, cache.directory("downloads", os.path.basename(folder), name))
     finally:
@@ -113,14 +121,45 @@ def _name(url: str, blame: Blame, named: bool) -> str:
         raise blame.error(f"{url} names no file: {name!r} {e}; give it a name, {url}#name") from None
 
 
-def _one_try(url: str, partial: str, blame: Blame, budget: limits.Budget) -> None:
-    """Raises: AkrunnerError: there is no room for the file, or it is too large; another exception: the download failed."""
+def _in_time(url: str, partial: str, blame: Blame, budget: limits.Budget, what: str) -> None:
+    """Try once as `_one_try` does, within the time of the job. Args: what: whom the job waits for, in errors.
+
+    Raises:
+        JobTimeoutError: its time is over.
+    """
+    left = check_time(what)
+    over = threading.Event()
+    if left is None:
+        _one_try(url, partial, blame, budget, over)
+        return
+    # in a thread, as nothing ends a look-up of a host's name, or a server that sends byte by byte
+    context = contextvars.copy_context()
+    try:
+        waited(lambda: context.run(_one_try, url, partial, blame, budget, over, left), None, what)
+    finally:
+        # Ctrl-C leaves the thread behind, too
+        over.set()
+
+
+def _one_try(
+    url: str, partial: str, blame: Blame, budget: limits.Budget, over: threading.Event, left: float = SLOWEST_SECONDS
+) -> None:
+    """Args:
+        over: set when the caller no longer wants the file.
+        left: the seconds that the job has left.
+    Raises: AkrunnerError: there is no room for the file, or it is too large; another exception: the download failed.
+    """
     no_room = f"cannot keep {url} in {cache.shown()}"
-    pieces = from_web(url, budget) if is_web(url) else timed(from_anywhere(url), SLOWEST_SECONDS, SLOWEST)
+    if is_web(url):
+        pieces = from_web(url, budget, silence=min(SILENCE, left))
+    else:
+        pieces = timed(from_anywhere(url), min(SLOWEST_SECONDS, left), SLOWEST, over)
     with blame.ours(no_room, partial):
         out = open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb", buffering=0)
     with contextlib.closing(pieces), out:
         for piece in pieces:
+            if over.is_set():
+                return
             budget.take(len(piece))
             with blame.ours(no_room, partial):
                 rest = memoryview(piece)
@@ -140,13 +179,14 @@ def from_anywhere(url: str) -> Generator[bytes, None, None]:
             yield piece
 
 
-def from_web(url: str, budget: Bound, unzipped: bool = False) -> Generator[bytes, None, None]:
+def from_web(url: str, budget: Bound, unzipped: bool = False, silence: float = SILENCE) -> Generator[bytes, None, None]:
     """Yield the bytes behind an http or https URL, piece by piece. The caller counts them; `budget` is only charged here if the
     server announces more bytes than it allows.
 
     Args:
         unzipped: whether bytes that the server has compressed for the transfer are decompressed. (If it is false, a file named
             .gz stays as it is.)
+        silence: seconds without a byte after which it fails.
     Raises:
         OSError: the bytes do not come, or hardly do.
         ValueError: they can never come.
@@ -157,7 +197,7 @@ def from_web(url: str, budget: Bound, unzipped: bool = False) -> Generator[bytes
         pair = f"{urllib.parse.unquote(user.username)}:{urllib.parse.unquote(user.password or '')}"
         # the password must not go to a host that the request is redirected to
         request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(pair.encode()).decode())
-    with urllib.request.build_opener(_Http, _Https, _Redirects).open(request, timeout=SILENCE) as source:
+    with urllib.request.build_opener(_Http, _Https, _Redirects).open(request, timeout=silence) as source:
         announced = source.headers.get("Content-Length", "")
         expected = int(announced) if announced.isdecimal() else None
         if expected is not None and expected > budget.most:

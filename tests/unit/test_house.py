@@ -70,7 +70,7 @@ MAY: dict[str, set[str]] = {
     "cluster": {"errors", "spec", "wire"},
     "model": {"checks", "errors", "foreign", "io", "launch", "leftovers"},
     "signature": {"codec", "errors", "foreign", "wire"},
-    "launch": {"checks", "errors", "foreign", "leftovers", "reader", "spec", "wire"},
+    "launch": {"checks", "errors", "foreign", "io", "leftovers", "reader", "spec", "wire"},
     "spares": {"foreign", "launch", "leftovers", "wire"},
     "engines": {
         "checks",

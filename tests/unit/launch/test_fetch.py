@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from akrunner.errors import UserFilesError
+from akrunner.errors import JobTimeoutError, UserFilesError
+from akrunner.io.limits import limited
 from akrunner.launch import downloads, timed
 from akrunner.launch.fetch import fetch
 
@@ -359,6 +360,49 @@ def test_the_cache_is_the_users_alone(hostile: str, tmp_path: Path) -> None:
         os.umask(before)
     assert got.stat().st_mode & 0o777 == 0o600
     assert [p.stat().st_mode & 0o777 for p in (got.parent, wide, wide.parent)] == [0o700] * 3
+
+
+@pytest.mark.parametrize("path", ["stalls/a.bin", "drips/a.bin", "drips-headers/a.bin"])
+def test_a_download_has_no_more_time_than_its_job(path: str, hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "SILENCE", 30.0)
+    monkeypatch.setattr(downloads, "SLOWEST_SECONDS", 30.0)
+    monkeypatch.setattr(downloads, "_TRIES", 3)
+    with limited(0.2, None):
+        assert Path(fetch(f"{hostile}/ok/a.py", "script").path).read_bytes() == BODY
+        with pytest.raises(JobTimeoutError, match=rf"timeout=0\.2 s .* the download of {hostile}/{path} \(script\)$"):
+            fetch(f"{hostile}/{path}", "script")
+        # nor is anything begun without time
+        Hostile.asked.clear()
+        with pytest.raises(JobTimeoutError, match="the download of"):
+            fetch(f"{hostile}/ok/a.py", "script")
+        assert not Hostile.asked
+
+
+def test_the_pause_before_another_try_is_in_the_time_of_the_job(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Server.failures = 9
+    slept: list[float] = []
+    monkeypatch.setattr(downloads.time, "sleep", slept.append)
+    monkeypatch.setattr(downloads, "check_time", lambda what: 0.1)
+    with pytest.raises(UserFilesError, match=r"\(3 tries\)$"):
+        fetch(f"{server}/a.py", "user_files")
+    # other threads sleep, too
+    assert slept.count(0.1) == 2 and 0.5 not in slept
+
+
+def test_a_store_has_no_more_time_than_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fsspec.implementations.memory
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    over = threading.Event()
+    monkeypatch.setattr(fsspec.implementations.memory.MemoryFile, "read", lambda *given: over.wait(60) and b"")
+    with fsspec.open("memory://there/late.py", "wb") as f:
+        f.write(BODY)
+    try:
+        with limited(0.1, None), pytest.raises(JobTimeoutError, match=r"the download of memory://there/late\.py \(model\)$"):
+            fetch("memory://there/late.py", "model")
+    finally:
+        over.set()
+    assert not list((tmp_path / "cache").rglob("*.partial"))
 
 
 def test_two_at_a_time(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
