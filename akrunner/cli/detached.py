@@ -29,8 +29,8 @@ _REFUSED = "2 no cluster answers, or it has no such job; 4 stdout could not be w
 #: command -> its exit codes
 EPILOGS = {
     "status": exit_codes(
-        "0 the job has not failed (with --wait: it has succeeded), or JOB is left out; 1 the job failed, and stderr has the reason, or "
-        f"the JobManager is gone; {_REFUSED}",
+        "0 the job has not failed as far as Flink knows (with --wait: it has succeeded), or JOB is left out; 1 the job failed, and stderr "
+        f"has the reason, or the JobManager is gone; {_REFUSED}, or with --wait, the job was not submitted with --detach",
         "with --wait, the job was cancelled",
     ),
     "logs": exit_codes(
@@ -116,10 +116,16 @@ def status(
     code = _code(jobs[0], wait) if job is not None else 0
     if as_json:
         found = [dataclasses.asdict(one) for one in jobs]
-        head = {"ok": code == 0, "exit_code": code}
+        # of a job that is not detached nobody but its submitter can say that it is well
+        unknown = job is not None and code == 0 and jobs[0].tag is None
+        head = {"ok": None if unknown else code == 0, "exit_code": code}
         emit({**head, **found[0]} if job is not None else {**head, "jobs": found})
     else:
         _show(jobs)
+        if job is not None and jobs[0].ended and jobs[0].succeeded is None:
+            typer.echo(
+                "akrunner: the job has ended; only its submitter knows how, as it was not submitted with --detach", err=True
+            )
     if code:
         _end(jobs[0], code, as_json)
 

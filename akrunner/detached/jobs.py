@@ -89,6 +89,20 @@ class Status:
     def ended(self) -> bool:
         return self.state in ENDED
 
+    @property
+    def tag(self) -> str | None:
+        """The mark of a detached job's lines in logs; None: the job has a submitter, which was not asked to leave it alone."""
+        found = re.search(r"\[(\w+)\]$", self.name)
+        return found[1] if found is not None else None
+
+    @property
+    def succeeded(self) -> bool | None:
+        """Whether the job has succeeded; None: it has not ended, or Flink does not know, as the submitter of a job that is not
+        detached ends Flink's part of it in the same way whether it has succeeded or failed."""
+        if self.state == "FINISHED":
+            return True if self.tag is not None else None
+        return False if self.ended else None
+
 
 def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: DetachedMode = "batch", **options: Any) -> Job:
     """Submit a job and return at once; the job continues without this process.
@@ -274,10 +288,16 @@ def wait(master: str, job: str | Status, every: float = 1.0) -> Status:
         job: as in `status`; or a state that the job had, which is asked for again at once.
         every: seconds from one request for the state to the next.
     Raises:
-        ConfigError: there is no such cluster, or no such job.
+        ConfigError: there is no such cluster, or no such job; or the job is not detached, so that only its submitter knows
+            whether it succeeds.
         JobManagerLostError: the cluster answered at first, and its JobManager is gone.
     """
     found = status(master, job) if isinstance(job, str) else job
+    if found.tag is None:
+        raise ConfigError(
+            f"job {found.id!r} was not submitted with --detach: only its submitter knows whether it succeeds; Flink's state of it is "
+            f"{found.state} (`akrunner status` without --wait shows it)"
+        )
     patience = Patience(master, found.id)
     pause = every if isinstance(job, str) else 0.0
     while not found.ended:

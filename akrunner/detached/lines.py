@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Iterator
 
@@ -33,10 +32,9 @@ def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
         JobManagerLostError: the JobManager is gone while lines are read.
     """
     found = status(master, job) if isinstance(job, str) else job
-    tag = re.search(r"\[(\w+)\]$", found.name)
-    if tag is None:
+    if found.tag is None:
         raise ConfigError(f"job {found.id!r} was not submitted with --detach: its lines are its submitter's")
-    mark, cluster = f"akrunner[{tag.group(1)}] ", Rest(master)
+    mark, cluster = f"akrunner[{found.tag}] ", Rest(master)
     told: dict[str, _Told] = {}
     # who answers the one kind of questions need not answer the other
     of_lines, of_state = Patience(master, found.id), Patience(master, found.id)

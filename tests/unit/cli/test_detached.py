@@ -18,8 +18,8 @@ from akrunner.errors import ConfigError, JobManagerLostError
 
 RUNNING = Status("0123456789abcdef", "akrunner train.py [ab]", "RUNNING", 12.4, 3, 2)
 DONE = Status("fedcba9876543210", "akrunner run.py [cd]", "FINISHED", 100.6, 1, 0)
-FAILED = Status("1111", "akrunner run.py", "FAILED", 1.0, 1, 0, "ScriptFailedError: it divided by zero")
-CANCELED = Status("2222", "akrunner run.py", "CANCELED", 1.0, 1, 0)
+FAILED = Status("1111", "akrunner run.py [ef]", "FAILED", 1.0, 1, 0, "ScriptFailedError: it divided by zero")
+CANCELED = Status("2222", "akrunner run.py [ab]", "CANCELED", 1.0, 1, 0)
 
 Fake = Callable[..., list[Any]]
 
@@ -216,3 +216,27 @@ def test_a_detached_job_is_submitted_with_its_options_and_not_to_stdout(fake: Fa
     with pytest.raises(ConfigError):
         detached.detach("s.py", "t.csv", "batch", {"engine": engine, "output": "-"}, False, True)
     assert len(given) == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "ok", "said"),
+    [
+        ("RUNNING", 0, None, ""),
+        (
+            "FINISHED",
+            0,
+            None,
+            "akrunner: the job has ended; only its submitter knows how, as it was not submitted with --detach\n",
+        ),
+        ("FAILED", 1, False, "akrunner: Flink does not say why\n"),
+    ],
+)
+def test_a_job_with_a_submitter_is_never_told_to_be_well(
+    state: str, code: int, ok: bool | None, said: str, fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake("status", Status("5", "akrunner run.py", state, 1.0, 1, 0))
+    assert main(["status", "5", "--flink-master", "h:1"]) == code
+    assert capsys.readouterr().err == said
+    assert main(["status", "5", "--flink-master", "h:1", "--json"]) == code
+    told = json.loads(capsys.readouterr().out)
+    assert (told["ok"], told["exit_code"], told["state"]) == (ok, code, state)

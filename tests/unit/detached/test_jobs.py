@@ -178,3 +178,18 @@ def test_a_directory_for_bad_rows_is_refused() -> None:
     engine = FlinkEngine(master="localhost:1")
     with pytest.raises(ConfigError, match="bad_rows .*a directory of this machine; give skip or fail"):
         jobs.submit("s.py", "s3://bucket/t.csv", engine=engine, bad_rows="bad/")
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "FINISHED"])
+def test_whether_a_job_with_a_submitter_succeeds_is_not_waited_for(state: str) -> None:
+    with answering(lambda connection: saying(known(state, name="akrunner a.py"))(connection)) as master:
+        assert detached.status(master, "abc").succeeded is None
+        for job in ("abc", detached.status(master, "abc")):
+            with pytest.raises(ConfigError, match=rf"not submitted with --detach: only its submitter knows .* is {state} "):
+                detached.wait(master, job, 0.02)
+
+
+def test_whether_a_detached_job_has_succeeded_is_known_once_it_has_ended() -> None:
+    states = {"RUNNING": None, "FINISHED": True, "FAILED": False, "CANCELED": False}
+    seen = {state: detached.Status("abc", "akrunner a.py [12]", state, 1.0, 2, 2).succeeded for state in states}
+    assert seen == states
