@@ -12,6 +12,7 @@ Only the pieces are in memory, not the array. All bytes of a piece are looked at
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NoReturn
@@ -31,11 +32,12 @@ _QUOTE, _COMMA, _SLASH, _OPEN, _CLOSE = b'",\\{]'
 _LOOKED = 1 << 16
 
 
-def begins_array(read: Callable[[int], bytes]) -> tuple[bool, Callable[[int], bytes]]:
+def begins_array(read: Callable[[int], bytes], or_lines: bool = False) -> tuple[bool, Callable[[int], bytes]]:
     """Return (whether a text begins as an array does, a function that reads the text from its beginning).
 
     Args:
         read: reads the text, as in `Pieces`.
+        or_lines: whether a text is lines if its array ends on its line and more stands behind it: then the array is a bad line.
     """
     head = b""
     # a connection may give the bytes of the mark one by one
@@ -44,6 +46,14 @@ def begins_array(read: Callable[[int], bytes]) -> tuple[bool, Callable[[int], by
         if not more:
             break
         head += more
+    array = head.removeprefix(BOM).lstrip(_BLANKS).startswith(b"[")
+    if array and or_lines:
+        while len(head) < ROW_BYTES and not _next_line(head):
+            more = read(PIECE_BYTES)
+            if not more:
+                break
+            head += more
+        array = not (_next_line(head) and _is_one_line(head))
     held = [head]
 
     def again(size: int) -> bytes:
@@ -52,7 +62,25 @@ def begins_array(read: Callable[[int], bytes]) -> tuple[bool, Callable[[int], by
         data, held[0] = held[0][:size], held[0][size:]
         return data
 
-    return head.removeprefix(BOM).lstrip(_BLANKS).startswith(b"["), again
+    return array, again
+
+
+def _first_line(head: bytes) -> tuple[bytes, bytes]:
+    """Return the first line with something in it, and what stands behind it, both without blanks around."""
+    # no string of JSON has an end of a line in it
+    line, *rest = re.split(rb"[\r\n]", head.removeprefix(BOM).strip(_BLANKS), maxsplit=1)
+    return line.rstrip(_BLANKS), b"".join(rest).lstrip(_BLANKS)
+
+
+def _next_line(head: bytes) -> bool:
+    return bool(_first_line(head)[1])
+
+
+def _is_one_line(head: bytes) -> bool:
+    """Whether the array with which a text begins ends on its line."""
+    line = _first_line(head)[0][1:]
+    close = _elements(line).close
+    return close is not None and line[close] == _CLOSE
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class _Files:
         # columns that the schema does not name are ignored
         types = asked, like if asked is None else None, self._table.only
         with closed_on_failure(file.close):
-            array, read = begins_array(file.read)
+            array, read = begins_array(file.read, or_lines=bad is not None)
             if array and bad is not None:
                 raise SourceError(
                     f"bad_rows: {path} is a JSON array, which is not read on behind a mistake; leave bad_rows= (--bad-rows) out, or "

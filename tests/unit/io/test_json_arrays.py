@@ -163,6 +163,22 @@ def test_an_object_that_is_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> 
         parsed('[{"a": []},\n\n{"a":\n [' + "1,\n" * 1000 + "1]}]", 64)
 
 
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize(
+    ("text", "array"),
+    [
+        ("[]", True), ("[]\n \r\n", True), ('[{"a": 1}]\n', True), ("[\n]\n", True), ('[{"a": 1},\n{"a": 2}]\n', True), ('[{"a": "]\n', True),
+        ("[}\n{}\n", True), ('["]",\n{}\n', True), ("[]\n{}", False), ("\ufeff \n []\r\n\r\n{}\r\n", False), ("[]\r{}\r", False),
+        ('[{"a": "["}, [1]] \n{}\n', False), ("[] {}\n{}\n", False), ("[]\n[]\n", False), ("{}\n[]\n", False),
+    ],
+)  # fmt: skip
+def test_a_first_line_that_is_an_array_is_a_line_among_others(text: str, array: bool, size: int) -> None:
+    stream = io.BytesIO(text.encode())
+    found, read = begins_array(lambda most: stream.read(min(most, size)), or_lines=True)
+    assert found is array
+    assert b"".join(iter(lambda: read(2), b"")) == text.encode()
+
+
 def test_what_begins_an_array() -> None:
     for text, expected in (
         (b"[", True),

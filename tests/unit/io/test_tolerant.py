@@ -42,6 +42,19 @@ def test_rows_of_csv_that_do_not_fit_are_left_out_with_their_lines(tmp_path: Pat
     assert "UTF8" in told[3] and told[4] == "line 9: column 'id': a null, and the schema says NOT NULL: ',e'"
 
 
+def test_a_first_line_of_json_lines_that_is_an_array_is_a_bad_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    for first in ("[]", '[{"a":7}]'):
+        path.write_text(first + '\n{"a":1}\n[]\n{"a":2}\n')
+        rows, told, bad = read(path)
+        assert rows == [(1,), (2,)] and bad.count == 2
+        assert [one.split(":")[0] for one in told] == ["line 1", "line 3"]
+        # and alone it is an array
+        path.write_text(first + "\n")
+        with pytest.raises(SourceError, match="is a JSON array, which is not read on behind a mistake"):
+            read(path)
+
+
 def test_rows_of_json_lines_that_do_not_fit_are_left_out_with_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(b'{"a":1,"b":"x"}\n{"a":"y"}\n{"a":2\n{"a":3,"b":"\xff"}\nnull\n[1]\n{"a":4,"b":null}\n{"a":5,"b":"z"}\n')
