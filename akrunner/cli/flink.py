@@ -55,9 +55,16 @@ def start(
 
 
 @app.command("stop")
-def stop(as_json: bool = JSON) -> None:
+def stop(
+    port: int | None = typer.Option(None, help="Port of its web address, to end no cluster at another one. Default: any."),
+    as_json: bool = JSON,
+) -> None:
     """End the cluster, and everything it has started."""
     found = running_cluster()
+    if found is not None and port is not None and not found.address.endswith(f":{port}"):
+        raise akrunner.ConfigError(
+            f"port={port} (--port): the cluster that `akrunner flink start` has started is at {found.address}; leave --port out to end it"
+        )
     if found is not None:
         found.stop()
     with telling("the cluster was stopped" if found is not None else "no cluster was running"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,3 +26,16 @@ def test_without_one_nothing_is_started(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert main(["flink", "start"]) == 2 and "XDG_STATE_HOME" in capsys.readouterr().err
     assert main(["flink", "stop"]) == 0 and capsys.readouterr().out == "no cluster is running\n"
+
+
+def test_no_cluster_is_stopped_at_another_port(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    stopped: list[str] = []
+    cluster = SimpleNamespace(address="localhost:18991", stop=lambda: stopped.append("stopped"))
+    monkeypatch.setattr(flink, "running_cluster", lambda: cluster)
+    assert main(["flink", "stop", "--port", "8991"]) == 2
+    assert (
+        "port=8991 (--port): the cluster that `akrunner flink start` has started is at localhost:18991"
+        in capsys.readouterr().err
+    )
+    assert not stopped
+    assert main(["flink", "stop", "--port", "18991"]) == 0 and stopped == ["stopped"]
