@@ -30,7 +30,7 @@ _REFUSED = "2 no cluster answers, or it has no such job; 4 stdout could not be w
 EPILOGS = {
     "status": exit_codes(
         "0 the job has not failed as far as Flink knows (with --wait: it has succeeded), or JOB is left out; 1 the job failed, and stderr "
-        f"has the reason, or the JobManager is gone; {_REFUSED}, or with --wait, the job was not submitted with --detach",
+        f"has the reason, or the JobManager is gone; {_REFUSED}, or with --wait, it is no detached job",
         "with --wait, the job was cancelled",
     ),
     "logs": exit_codes(

@@ -331,7 +331,7 @@ class BadRows:
 
 class BadMessages(BadRows):
     """The bad rows of a stream. Each is on the disk before the stream's position moves on behind it, and stays there however the job
-    ends: the next job does not see it again. One that comes again in the same job (`max_restarts=`) is neither counted nor written
+    ends: the next job does not see a message again (but the bad rows of a file that grows, which it reads from the first line). One that comes again in the same job (`max_restarts=`) is neither counted nor written
     again."""
 
     def __init__(self, directory: str | None, limit: Limit) -> None:
@@ -367,16 +367,22 @@ class BadMessages(BadRows):
         super().begin()
         self._bring()
 
-    def commit(self) -> None:
-        self.abort()
+    def restart(self) -> None:
+        """Begin again, as a file that grows does: its good rows are counted again, the bad ones are known."""
+        self._rows = 0
 
-    def abort(self) -> None:
+    def commit(self) -> None:
         """Close the file, which stays."""
         self._over = True
         if self._file is not None:
             with self._storing():
                 self._file.close()
             self._file = None
+
+    def abort(self) -> None:
+        """Close the file, which stays. The job has failed already, and each row is on the disk."""
+        with contextlib.suppress(WriteError, OSError):
+            self.commit()
 
     def _made(self, directory: str, name: str) -> IO[bytes]:
         return private_file(os.path.join(directory, name), "xb")

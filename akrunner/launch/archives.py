@@ -106,7 +106,13 @@ def unpack(
             members before the bad one stay unpacked.
     """
     tree = Tree(directory, blame)
-    extract(archive, tree, most=most, shown=shown, left_out=left_out)
+    try:
+        extract(archive, tree, most=most, shown=shown, left_out=left_out)
+    except BaseException:
+        if left_out is not None:
+            # what came stays
+            tree.check_links(may_lead_out, left_out)
+        raise
     tree.check_links(may_lead_out, left_out)
 
 

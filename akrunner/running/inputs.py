@@ -123,6 +123,8 @@ def _going_on(given: Mapping[str, Any], lines: dict[str, Any]) -> dict[str, Any]
     first: TableSource = lines["source"]
 
     def again() -> TableSource:
+        if first.bad is not None:
+            first.bad.restart()
         # the bad rows of every attempt go to those who took them from the first one, which know those that come again
         return replace(_reading({**given, "input_schema": first.schema}), bad=first.bad).lines(given["source"], True)
 

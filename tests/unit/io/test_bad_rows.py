@@ -251,6 +251,12 @@ def test_the_bad_rows_of_a_file_of_a_stream_are_the_streams(tmp_path: Path) -> N
         with pytest.raises(SourceError, match="4 of the first 8 rows cannot be read, more than 1%"):
             bad.end()
         bad.commit()
+    # a file that grows is read again from its first line: its good rows are no more than they are
+    bad.were_read(500)
+    bad.restart()
+    bad.were_read(5)
+    with pytest.raises(SourceError, match="4 of the first 9 rows"):
+        bad.end()
     (file,) = (tmp_path / "bad").iterdir()
     found = [(one["file"], one["line"]) for one in map(json.loads, file.read_bytes().splitlines())]
     assert found == [("a.csv", 2), ("a.csv", 5), ("b.csv", 2), ("b.csv", 5)]

@@ -151,7 +151,8 @@ class Attached:
 
         Args:
             seconds: how long to wait at most. None: until they have ended, if a subtask comes within `slot_timeout` seconds
-                (`FlinkEngine`) from now.
+                (`FlinkEngine`) from now. With `result`, the time in which Flink says that its job runs does not count: in a
+                batch program the subtasks come when what is before them has ended.
             result: what PyFlink returned for the execution of the table, `job.table.execute_insert("scores")` or a
                 `StatementSet.execute()`: if its Flink job ends before a subtask comes, for want of slots or because a source
                 fails, the error says so at once, and why.
@@ -182,13 +183,17 @@ class Attached:
 
     def _wait_for_first(self) -> None:
         """Wait until a subtask has come, or none can come any more. Raises: StartError: none came in time."""
-        deadline = time.monotonic() + self._slot_timeout
+        left, now = self._slot_timeout, time.monotonic()
         while self._thread.is_alive() and not self._begun.wait(_TICK):
-            if time.monotonic() > deadline:
+            before, now = now, time.monotonic()
+            if self._subtasks.submitted.state != "RUNNING":
+                left -= now - before
+            if left < 0:
                 raise StartError(
                     f"no subtask came within {self._slot_timeout:g} s (slot_timeout=); its Flink job is "
                     f"{self._subtasks.submitted.state}: has the program executed the table? If it has, the job may lack task slots, "
-                    "or a source may fail again and again: wait(result=...), with what execute_insert() returned, says why it has failed"
+                    "a source may fail again and again, or a batch program may still compute what comes before: wait(result=...), with "
+                    "what execute_insert() returned, waits for that, and says why a job has failed"
                 )
 
 

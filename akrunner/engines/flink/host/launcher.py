@@ -299,20 +299,28 @@ class FlinkLauncher:
         if not self._work.keep:
             return
         for task, remote in self._remotes.items():
-            if remote.process is not None and not remote.gone.is_set():
+            if remote.process is None:
+                continue
+            if remote.gone.is_set():
+                self._notes.append(f"[{task.name}] its machine is gone, or the agent on it; work_dir= has none of its files")
+            else:
                 self._keep(task, remote)
 
     def _keep(self, task: TaskSpec, remote: RemoteSubtask) -> None:
         """Fetch the files of one task that are to be kept. Note which could not be brought here."""
         left_out: list[Exception] = []
+        whole = True
         spooled = ["dataset.tfrecord", "dataset.columns"]
         try:
             self._fetch(task, ["work", *spooled, *(f"{name}.splits" for name in spooled)], left_out.append)
         except JobError as e:
             self._notes.append(f"{e}; work_dir= has not all of its files")
+            whole = False
         self._notes += [f"{why}; work_dir= is without it" for why in left_out[:_NAMED]]
         if len(left_out) > _NAMED:
             self._notes.append(f"[{task.name}] work_dir= is without {len(left_out) - _NAMED} more of its files")
+        if not whole:
+            return
         try:
             self._work.moved_here(task, remote.folder)
         except OSError as e:

@@ -109,6 +109,16 @@ def test_no_subtask_is_waited_for_without_end() -> None:
     assert job.wait().stats.warnings == ["its own"], "the program may execute the table later"
 
 
+def test_a_batch_program_may_compute_for_long_before_a_subtask_comes() -> None:
+    subtasks = Subtasks()
+    job = Attached("the table", subtasks, run_of(OUTCOME), slot_timeout=0.05)  # type: ignore[arg-type]
+    subtasks.submitted.state = "RUNNING"
+    coming = threading.Timer(0.5, subtasks.comes.set)
+    coming.start()
+    assert job.wait(result="what execute_insert() returned").stats.warnings == ["its own"]
+    coming.join()
+
+
 def test_what_the_program_has_executed_is_watched() -> None:
     subtasks = Subtasks()
     results: list[Any] = []

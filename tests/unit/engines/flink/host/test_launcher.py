@@ -477,6 +477,8 @@ def test_files_of_tasks_are_brought_where_they_are_kept(keep: bool, kit: Kit) ->
         launcher.ended()
         if thread is not None:
             thread.join(30)
+        gone = "[worker:0] its machine is gone, or the agent on it; work_dir= has none of its files"
+        assert [note for note in launcher.notes() if "work_dir=" in note] == [gone] * keep
     came = Path(kit.work.files_dir(CHIEF), "out")
     assert came.exists() is keep
     if keep:
@@ -554,6 +556,13 @@ def test_a_job_does_not_fail_by_files_that_are_only_kept(data: bytes | None, kit
     monkeypatch.setattr(launcher_module, "_GIVE_SECONDS", 0.0)
     notes = kept(kit, data)
     assert notes[0].startswith("[chief:0] its files") and notes[0].endswith("; work_dir= has not all of its files")
+
+
+def test_links_that_lead_out_do_not_stay_if_the_files_behind_them_do_not_come(kit: Kit) -> None:
+    data = odd_tar()
+    notes = kept(kit, data[: data.index(b"left there") + tarfile.BLOCKSIZE])
+    assert notes[0].endswith("; work_dir= has not all of its files")
+    assert sorted(os.listdir(kit.work.files_dir(CHIEF))) == ["here", "out"]
 
 
 def test_a_context_that_cannot_be_corrected_is_told(kit: Kit) -> None:
