@@ -331,8 +331,8 @@ class BadRows:
 
 class BadMessages(BadRows):
     """The bad rows of a stream. Each is on the disk before the stream's position moves on behind it, and stays there however the job
-    ends: the next job does not see a message again (but the bad rows of a file that grows, which it reads from the first line). One that comes again in the same job (`max_restarts=`) is neither counted nor written
-    again."""
+    ends: the next job does not see a message again (but the bad rows of a file that grows, which it reads from the first line).
+    One that comes again in the same job (`max_restarts=`) is neither counted nor written again."""
 
     def __init__(self, directory: str | None, limit: Limit) -> None:
         super().__init__(directory, limit)
