@@ -153,7 +153,7 @@ def _open(
         # also if the format is given: files that the pack's list does not name are not part of it
         pack = packed.find(source)
         if pack is not None and (form is None or formats.named(form).name == pack.files.format):
-            return _from_files(pack.files, read_examples, schema or pack.schema, columns, csv, bad)
+            return _from_files(pack.files, read_examples, pack.schema_as(schema), columns, csv, bad)
         files = paths.expand(source, form, formats.csv.FORMAT.name if csv is not None else None)
         return _from_files(files, read_examples, schema, columns, csv, bad)
     if csv is not None:
