@@ -190,7 +190,7 @@ def _in_place(job: akrunner.StreamJob, path: str, screen: show.Screen) -> None:
         if writer is not None:
             writer.close()
     except BaseException:
-        screen.note(f"{rows:,} rows written so far are in {path}" if rows else f"{path} is as it was: no rows had come")
+        screen.note(f"{rows:,} rows written so far are in {path}" if rows else f"{path} is as it was: no rows had been written")
         raise
     finally:
         if stream is not None:

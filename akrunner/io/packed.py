@@ -24,6 +24,7 @@ from akrunner.checks import check_url
 from akrunner.errors import SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, seals
+from akrunner.io.parse import no_column
 from akrunner.io.paths import Files, is_local, protocols
 from akrunner.schema import Field, Schema
 from akrunner.wire.near import nearest
@@ -56,6 +57,18 @@ class Packed:
 
     files: Files
     schema: Schema | None
+
+    def schema_as(self, asked: Schema | None) -> Schema | None:
+        """Return the schema by which the files are read. Args: asked: the columns to take, and their types; None: all, as they are.
+
+        Raises:
+            SourceError: the files have no such column. Nobody else would see that: an Example without it has a null there.
+        """
+        known = self.schema.names if self.schema is not None else None
+        missing = next((field.name for field in asked or () if known is not None and field.name not in known), None)
+        if known is not None and missing is not None:
+            raise no_column(redacted(self.files.paths[0]), missing, known)
+        return asked or self.schema
 
 
 def find(source: PathLike | Sequence[PathLike]) -> Packed | None:
@@ -224,7 +237,7 @@ def _split(fs: Any, folder: str, about: dict[str, Any], wanted: str | None, name
                 return None
             raise SourceError(
                 f"source: {redacted(folder)} has no split {wanted!r} (it has "
-                f"{', '.join(splits)}){nearest(wanted, list(splits))}"
+                f"{', '.join(splits)}){nearest(wanted, [*splits, DESCRIPTION])}"
             )
         listed: list[tuple[str, int]] = [(str(one["name"]), int(one["bytes"])) for one in splits[wanted]["files"]]
         if about["format"] not in formats.names():

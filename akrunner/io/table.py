@@ -76,6 +76,17 @@ class TableSource:
             yield from map(shown_nulls, self.open())
 
 
+@dataclass(frozen=True)
+class Awaited:
+    """A table whose first rows tell its columns and may come at any time: it is opened after all that can be checked without them.
+
+    Attributes:
+        open: opens the table; blocks until these rows have come.
+    """
+
+    open: Callable[[], TableSource]
+
+
 def no_rows() -> TableSource:
     """Return the table of a job without an input table: its script itself asks for the tables that it reads."""
     return TableSource(pa.schema([]), lambda: iter(()), "no table", replayable=True)

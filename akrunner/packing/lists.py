@@ -154,9 +154,11 @@ def label_of(schema: pa.Schema, given: str | None, before: str | None = None) ->
             f"label (--label): there is no column {given!r} (there are {', '.join(schema.names)}){nearest(given, schema.names)}"
         )
     if not _classes(schema.field(given).type):
+        other = label_of(schema, None, before)
         raise ConfigError(
-            f"label (--label): column {given!r} is {schema.field(given).type}; classes are texts, whole numbers or booleans. "
-            "Left out, it is a column like the others"
+            f"label (--label): column {given!r} is {schema.field(given).type}; classes are texts, whole numbers or booleans"
+            + (f", as {other!r} has them" if other is not None else "")
+            + ". label='none' (--label none) packs no classes, and all columns as they are"
         )
     return given
 

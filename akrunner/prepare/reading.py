@@ -28,7 +28,7 @@ from akrunner.io.decimals import check_decimals
 from akrunner.io.follow import open_text
 from akrunner.io.formats import check_format
 from akrunner.io.limits import check_time, opened
-from akrunner.io.table import TableSource
+from akrunner.io.table import Awaited, TableSource
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.prepare.schemas import schema_of
 from akrunner.schema import Schema
@@ -114,8 +114,9 @@ class Reading:
         )
 
     def open(self, source: Any) -> TableSource:
-        """Open a table that is no lines. Raises: ConfigError: it cannot be read so."""
+        """Open a table that is no lines, or lines that are `Awaited`. Raises: ConfigError: it cannot be read so."""
         with ours(SourceError, "source: it cannot be read"):
+            source = source.open() if isinstance(source, Awaited) else source
             return opened(source, lambda: self._opened(source))
 
     def _opened(self, source: Any) -> TableSource:

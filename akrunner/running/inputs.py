@@ -17,10 +17,15 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import streams
 from akrunner.io.bad_rows import BadRows
+from akrunner.io.sources import narrowed
 from akrunner.io.streams.counted import counted
-from akrunner.io.table import TableSource
+from akrunner.io.table import Awaited, TableSource
+from akrunner.io.taken import check_columns
 from akrunner.prepare.reading import Reading
 from akrunner.schema import Schema
+
+#: the arguments that say where rows come from, and how they are written there
+_SAID = ("source", "input_format", "input_schema", "input_csv")
 
 
 def lines_source(given: Mapping[str, Any], follow: bool) -> dict[str, Any]:
@@ -30,32 +35,32 @@ def lines_source(given: Mapping[str, Any], follow: bool) -> dict[str, Any]:
     Returns: the arguments that say where rows come from: unchanged, or the opened lines as `source`, and None for the others, as
         the lines know them.
     """
-    said = {name: given[name] for name in ("source", "input_format", "input_schema", "input_csv")}
-    source = said["source"]
-    if check_flag("follow", follow) or (isinstance(source, str) and source == "-"):
+    said = {name: given[name] for name in _SAID}
+    if _are_lines(said["source"], follow):
         reading = _reading(given)
         if follow and reading.bad is not None:
             # such a job has no end that is its success: it is stopped
             reading = replace(reading, bad=reading.bad.of_messages())
-        return {**dict.fromkeys(said), "source": reading.lines(source, follow)}
+        return {**dict.fromkeys(said), "source": reading.lines(said["source"], follow)}
     return said
+
+
+def _are_lines(source: Any, follow: bool) -> bool:
+    """Whether the source is stdin or a growing file. Raises: ConfigError: `follow` is no boolean."""
+    return check_flag("follow", follow) or (isinstance(source, str) and source == "-")
 
 
 def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> dict[str, Any]:
     """Open the source of a stream job as `lines_source` does, and also if it is a stream's URL (`kafka://`).
 
     Args: given, follow: as for `lines_source`; engine: the job's.
-    Returns: as `lines_source`.
+    Returns: as `lines_source`; lines without a schema as `Awaited`.
     """
     source, form = given["source"], given["input_format"]
     with ours(SourceError, "source: it cannot be read"):
         arrives = streams.is_stream(source)
     if not arrives:
-        lines = lines_source(given, follow)
-        again = (
-            check_flag("resume", given.get("resume", False)) or check_count("max_restarts", given.get("max_restarts", 0), 0) > 0
-        )
-        return _going_on(given, lines) if follow and again else lines
+        return _arriving_lines(given, follow)
     url = os.fspath(source)
     shown_url = redacted(url.partition("?")[0])
     if check_flag("follow", follow):
@@ -67,15 +72,20 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
         )
     reading = _reading(given)
     bad = reading.bad.of_messages() if reading.bad is not None else None
+    system = streams.system_of(url)
+    columns = check_columns(given.get("columns")) if system.has_files else None
+    if reading.schema is None and reading.csv is not None and reading.csv.header is False:
+        # the places of all columns are their names, so all are read
+        columns = None
 
-    def file(path: str, columns: Schema | None) -> TableSource:
+    def file(path: str, taken: Schema | None) -> TableSource:
         found = None
         if bad is not None:
             # a file that only tells the columns is read again for its rows
-            found = bad.of_file() if columns is not None else BadRows(None, bad.limit)
-        return replace(reading, schema=columns, bad=found).open(path)
+            found = bad.of_file() if taken is not None else BadRows(None, bad.limit)
+        # a CSV without a line of names needs the whole `input_schema=`, as its columns are told apart by their places
+        return replace(reading, schema=reading.schema or taken, bad=found, columns=columns).open(path)
 
-    system = streams.system_of(url)
     if bad is not None and system.has_files:
         _check_apart(bad, url)
     if form is not None and not system.has_files:
@@ -84,10 +94,25 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
         raise SourceError(f"input_csv= (--input-csv) is for files; {shown_url} says with ?value= what its values are")
     with ours(SourceError, f"source: cannot read {shown_url}"):
         check_seconds("flush_seconds", given["flush_seconds"])
-        opened = system.open(url, reading.schema, given["flush_seconds"], file)
+        schema = narrowed(reading.schema, columns) if reading.schema is not None else None
+        opened = system.open(url, schema, given["flush_seconds"], file)
     if bad is not None:
         opened = _leaving_out(opened, bad)
-    return {"source": opened, "input_format": None, "input_schema": None, "input_csv": None}
+    return {**dict.fromkeys(_SAID), "source": opened}
+
+
+def _arriving_lines(given: Mapping[str, Any], follow: bool) -> dict[str, Any]:
+    """Open the source of a stream job as `lines_source` does, and so that the job can go on in it. Returns: as `arriving_source`."""
+    again = check_flag("resume", given.get("resume", False)) or check_count("max_restarts", given.get("max_restarts", 0), 0) > 0
+
+    def opened() -> dict[str, Any]:
+        lines = lines_source(given, follow)
+        return _going_on(given, lines) if follow and again else lines
+
+    if not _are_lines(given["source"], follow) or _reading(given).schema is not None:
+        return opened()
+    # the first row may never come, and until then nobody would hear of a mistake in the other arguments
+    return {**dict.fromkeys(_SAID), "source": Awaited(lambda: opened()["source"])}
 
 
 def _check_apart(bad: BadRows, url: str) -> None:

@@ -42,6 +42,11 @@ _UNCOMPUTED = re.compile(
     rb"<(?:\w+:)?c\b([^<>]*)>\s*<(?:\w+:)?f\b[^<>]*(?:/>|>[^<]*</(?:\w+:)?f>)\s*(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v>\s*</(?:\w+:)?v>)?\s*"
     rb"</(?:\w+:)?c>"
 )
+#: what an error says of a column that is broken; `select=` names columns only when the sheet has been read
+_LEAVE_OUT = (
+    "leave the column out: name those to take in input_schema= (--input-schema), or, without select=, in columns= (--columns of run, "
+    "train and stream)"
+)
 _LOOKED_AT = 1 << 20
 #: longer than any cell with a formula
 _CELL_BYTES = 1 << 16
@@ -100,7 +105,7 @@ class Excel(Format):
             # the size that a file states may be wrong, and rows behind it would be left out
             sheet.reset_dimensions()
             cells = _Cells(f"sheet {sheet.title!r} of {path}", sheet.iter_rows(values_only=True), table.only)
-            _check_formulas(book, sheet, path, cells.drawn)
+            _check_formulas(book, sheet, path, cells)
             schema = cells.begin(table.asked, like)
         return schema, closing(cells.batches(), lambda: (book.close(), stream.close()))
 
@@ -182,28 +187,27 @@ def _sheet(book: Any, name: str | None, path: str) -> Any:
     return sheets[shown[0]]
 
 
-def _check_formulas(book: Any, sheet: Any, path: str, drawn: Sequence[int] | None) -> None:
+def _check_formulas(book: Any, sheet: Any, path: str, cells: _Cells) -> None:
     """Check that each formula has a result. Programs that do not calculate store none, and the cell would be read as empty.
 
-    Args:
-        drawn: the numbers of the columns that are drawn, from 0; None: all.
     Raises:
-        SourceError: a formula has none.
+        SourceError: a formula in a column that is drawn, or in the row of names, has none.
     """
-    columns = {_letters(place).encode() for place in drawn} if drawn is not None else None
+    columns = {_letters(place).encode() for place in cells.drawn} if cells.drawn is not None else None
     with book._archive.open(sheet._worksheet_path) as part:
         data = b""
         while more := part.read(_LOOKED_AT):
             data = data[-_CELL_BYTES:] + more
             for found in _UNCOMPUTED.finditer(data):
                 cell = re.search(rb'\br="([A-Z]+)(\d+)"', found[1])
-                if cell is not None and columns is not None and cell[1] not in columns:
+                # a name that is missing may be that of a column that is drawn
+                if cell is not None and columns is not None and cell[1] not in columns and int(cell[2]) > cells.header:
                     continue
                 # the result of ="" is text without any characters
                 if b't="str"' not in found[1]:
                     raise SourceError(
                         f"source: cell {(cell[1] + cell[2]).decode() if cell else ''} of sheet {sheet.title!r} of {path} has a formula without "
-                        "its result: open the file in Excel or LibreOffice, and save it"
+                        f"its result: open the file in Excel or LibreOffice, and save it, or {_LEAVE_OUT}"
                     )
 
 
@@ -216,35 +220,39 @@ class _Cells:
         only: the names of the columns that are drawn; None: all. Nothing is said of the cells of the others.
     Attributes:
         drawn: the numbers of the columns that are drawn, from 0; None: all.
+        header: the number of the row that names the columns, from 1.
     """
 
     def __init__(self, what: str, rows: Iterator[Sequence[Any]], only: Sequence[str] | None) -> None:
         self._what = what
         self._rows = _filled(rows)
-        self._number, header = next(((number, row) for number, row in self._rows if row), (0, ()))
+        self.header, header = next(((number, row) for number, row in self._rows if row), (0, ()))
+        self._number = self.header
         while header and header[-1] is None:
             header = header[:-1]
-        self._header = header
+        self._titles = header
         self._names = [_unescaped(str(name)) for name in header]
-        places = [place for place, name in enumerate(self._names) if only is not None and name in only]
-        # a name that is missing may be that of any column
-        self.drawn = places if places and None not in header else None
+        self.drawn: list[int] | None = None
+        if only is not None:
+            named = [place for place, name in enumerate(header) if name is not None]
+            # if the table's columns are all in names of directories, the rows are those of any column
+            self.drawn = [place for place in named if self._names[place] in only] or named
         self._kinds: list[pa.DataType] = []
         # these columns were asked for as text, and take any cell
         self._any: set[str] = set()
         self._first: list[Sequence[Any]] = []
 
     def begin(self, asked: pa.Schema | None, like: pa.Schema | None) -> pa.Schema:
-        """Read the first rows, and return the schema. A column that is not drawn has the type null.
+        """Read the first rows, and return the schema. A column that is not drawn has the type null, if it has a name.
 
         Raises:
             SourceError: a column has no name, or cells of several types.
         """
-        for place, name in enumerate(self._header):
-            if name is None:
+        for place, name in enumerate(self._titles):
+            if name is None and self.drawn is None:
                 raise SourceError(
                     f"source: cell {_cell(place, self._number)} of {self._what} is empty, and would name a column (of merged cells only "
-                    "the first has the name): write a name into each cell of the first row that is not empty"
+                    f"the first has the name): write a name into each cell of the first row that is not empty, or {_LEAVE_OUT}"
                 )
         self._first = self._next()
         columns = self._columns(self._first)
@@ -259,7 +267,8 @@ class _Cells:
             elif like is not None and name in like.names:
                 kind = like.field(name).type if like.field(name).type in _HELD else None
             self._kinds.append(kind if kind is not None else self._guess(name, place, column))
-        return pa.schema(list(zip(self._names, self._kinds)))
+        named = (place for place, name in enumerate(self._titles) if name is not None)
+        return pa.schema([(self._names[place], self._kinds[place]) for place in named])
 
     def _next(self) -> list[Sequence[Any]]:
         return [row for _, row in itertools.islice(self._rows, _ROWS)]
@@ -280,8 +289,10 @@ class _Cells:
         width = len(self._names)
         for place, column in enumerate(columns[width:], width):
             odd = next((at for at, value in enumerate(column) if value is not None), None)
-            if odd is not None:
-                raise SourceError(f"source: cell {self._at(place, odd)} of {self._what} is in a column without a name")
+            if odd is not None and self.drawn is None:
+                raise SourceError(
+                    f"source: cell {self._at(place, odd)} of {self._what} is in a column without a name: give it one, or {_LEAVE_OUT}"
+                )
         return columns[:width] + [[None] * len(rows)] * (width - len(columns))
 
     def _at(self, place: int, row: int) -> str:
@@ -294,11 +305,12 @@ class _Cells:
             seen: dict[str, str] = {}
             for at, value in enumerate(column):
                 if value is not None:
-                    seen.setdefault(_WORDS[type(value)], f"{self._at(place, at)} ({value!r})")
+                    word = f"the error {value}" if value in _ERRORS else _WORDS[type(value)]
+                    seen.setdefault(word, f"{self._at(place, at)}" + (f" ({value!r})" if value not in _ERRORS else ""))
             shown = ", and ".join(f"{word} in {where}" for word, where in seen.items())
             raise SourceError(
-                f"source: column {name!r} of {self._what} has {shown}; correct the cells, or take all as text: "
-                f"input_schema='{name} string' (--input-schema)"
+                f"source: column {name!r} of {self._what} has {shown}; correct the cells, take all as text: "
+                f"input_schema='{name} string' (--input-schema), or {_LEAVE_OUT}"
             )
         if words == {"a number"}:
             return pa.float64() if float in kinds else pa.int64()
@@ -318,8 +330,8 @@ class _Cells:
             if name not in self._any and not _ERRORS.isdisjoint(column):
                 at = next(at for at, value in enumerate(column) if value in _ERRORS)
                 raise SourceError(
-                    f"source: cell {self._at(place, at)} of {self._what} has the error {column[at]}; correct it, or take the column "
-                    f"{name!r} as text: input_schema='{name} string' (--input-schema)"
+                    f"source: cell {self._at(place, at)} of {self._what} has the error {column[at]}; correct it, take the column "
+                    f"{name!r} as text: input_schema='{name} string' (--input-schema), or {_LEAVE_OUT}"
                 )
             column = list(map(_unescaped, column))
         if name in self._any:

@@ -179,7 +179,7 @@ def test_a_script_that_only_printed_its_help_replaces_nothing(
     [
         (False, ([1, 2], [3]), "old\n", "o.jsonl was not written: it comes when the stream has ended well, and 3 rows were thrown away"),
         (True, ([1, 2], [3]), '{"id":1}\n{"id":2}\n{"id":3}\n', "3 rows written so far are in o.jsonl"),
-        (True, (), "old\n", "o.jsonl is as it was: no rows had come"),
+        (True, (), "old\n", "o.jsonl is as it was: no rows had been written"),
     ],
 )  # fmt: skip
 def test_what_is_left_of_a_stream_that_failed_is_said(

@@ -11,6 +11,7 @@ import pytest
 from akrunner import codec
 from akrunner.errors import SourceError
 from akrunner.io import packed, seals, sources
+from akrunner.schema import Schema
 
 
 def about(**more: Any) -> dict[str, Any]:
@@ -102,11 +103,23 @@ def test_what_is_damaged_is_said(folder: Path, change: dict[str, Any], words: st
         packed.find(folder / "train")
 
 
+def test_the_columns_that_are_asked_for_are_those_that_were_packed(folder: Path) -> None:
+    asked = Schema.parse("v array<float>")
+    assert sources.open_source(folder / "train", read_examples=codec.read_examples, input_schema=asked).schema == asked.arrow
+    for form in (None, "tfrecord"):
+        with pytest.raises(SourceError, match=r"^input_schema: .* has no column 'vv' \(it has odd name, v\); did you mean 'v'"):
+            sources.open_source(
+                folder / "train", read_examples=codec.read_examples, input_format=form, input_schema=Schema.parse("vv bigint")
+            )
+
+
 def test_which_split_is_asked(folder: Path) -> None:
     with pytest.raises(SourceError, match="has the splits train, none"):
         packed.find(folder)
     with pytest.raises(SourceError, match="did you mean 'train'"):
         packed.find(folder / "trian")
+    with pytest.raises(SourceError, match="did you mean 'dataset.json'"):
+        packed.find(folder / "dataset.jsn")
     with pytest.raises(SourceError, match="no rows"):
         packed.find(folder / "none")
 

@@ -99,6 +99,10 @@ def test_a_column_of_classes_that_cannot_be_one_is_an_error() -> None:
         ConfigError, match=r"label \(--label\): column 'x' is double; classes are texts, whole numbers or booleans"
     ):
         lists.label_of(schema, "x")
+    # left out, it would clash with the column that `pack` makes of the other one
+    schema = pa.schema([("class", pa.string()), ("label", pa.float64())])
+    with pytest.raises(ConfigError, match=r"booleans, as 'class' has them\. label='none' \(--label none\) packs no classes"):
+        lists.label_of(schema, "label")
 
 
 def test_a_usual_name_whose_type_is_not_one_of_classes_is_told() -> None:

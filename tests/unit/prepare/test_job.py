@@ -15,6 +15,7 @@ import pytest
 from akrunner.errors import ConfigError, JobTimeoutError, PythonEnvError, ScriptError, SinkError, SourceError, UserFilesError
 from akrunner.io import limits
 from akrunner.io.paths import expand
+from akrunner.io.table import Awaited, TableSource
 from akrunner.launch import environments
 from akrunner.launch.interpreters import Interpreter
 from akrunner.prepare import job as preparing
@@ -53,6 +54,31 @@ def test_what_the_least_that_is_given_becomes(given: Any, interpreter: str) -> N
     assert job.schema.arrow == pa.schema([("a", pa.int64())]) and job.output_schema is None and job.output_inferred
     assert job.script.path == "s.py" and not job.script.program
     assert made.table.replayable and made.interpreter is not None and made.interpreter.path == interpreter
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"timeout": 0}, "^timeout=0"),
+        ({"stall_timeout": -1}, "^stall_timeout=-1"),
+        ({"num_workers": 0}, "^num_workers=0"),
+        ({"output_schema": "id bigit"}, "^output_schema: no type is called 'bigit'"),
+        ({"script": "/no/such.py"}, "^script: there is no file"),
+        ({"columns": []}, "^columns is empty"),
+        ({"requirements": "/no/such.txt"}, "^requirements"),
+    ],
+)
+def test_nothing_is_waited_for_before_the_rest_is_right(wrong: dict[str, Any], words: str, given: Any) -> None:
+    opened: list[TableSource] = []
+
+    def come() -> TableSource:
+        opened.append(TableSource(pa.schema([("a", pa.int64())]), lambda: iter(())))
+        return opened[0]
+
+    with pytest.raises(ConfigError, match=words):
+        prepare("stream", given(source=Awaited(come), **wrong))
+    assert not opened
+    assert prepare("stream", given(source=Awaited(come))).table.schema == opened[0].schema
 
 
 def test_values_become_fields_of_the_job(given: Any, tmp_path: Path) -> None:

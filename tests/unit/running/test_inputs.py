@@ -6,17 +6,21 @@ import gc
 import json
 import os
 import types
+import uuid
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from akrunner.errors import AkrunnerError, ConfigError, SchemaError, SourceError
 from akrunner.io.bad_rows import kept
 from akrunner.io.streams import files
-from akrunner.io.table import TableSource
+from akrunner.io.table import Awaited, TableSource
+from akrunner.prepare.reading import Reading
 from akrunner.running.inputs import arriving_source, lines_source, table_of
+from akrunner.running.outputs import in_time
 from akrunner.spec import Capabilities
 
 BAD_ROWS = {"bad_rows": "fail", "max_bad_rows": 100}
@@ -177,6 +181,76 @@ def test_a_stream_is_opened_by_its_url(tmp_path: Path) -> None:
     assert arriving("t.csv", "csv", False, engine(False)) == said
 
 
+@pytest.mark.parametrize("again", [{}, {"max_restarts": 1}])
+def test_lines_that_tell_the_columns_are_waited_for_when_the_table_is_opened(again: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text("")
+    given = {
+        "source": str(tmp_path / "t.jsonl"),
+        "input_format": None,
+        "input_schema": None,
+        "input_csv": None,
+        **BAD_ROWS,
+        **again,
+    }
+    with in_time(5):
+        found = arriving_source(given, True, engine(True))
+    source = found.pop("source")
+    assert isinstance(source, Awaited) and found == {"input_format": None, "input_schema": None, "input_csv": None}
+    (tmp_path / "t.jsonl").write_text('{"a": 1}\n')
+    table = Reading().open(source)
+    try:
+        assert table.schema == pa.schema([("a", pa.int64())])
+    finally:
+        table.stop()
+    with pytest.raises(SchemaError, match="^input_schema: no type is called 'bigit'"):
+        arriving_source({**given, "input_schema": "a bigit"}, True, engine(True))
+    known = arriving_source({**given, "input_schema": "a bigint"}, True, engine(True))["source"]
+    assert isinstance(known, TableSource), "a schema leaves nothing to wait for"
+    known.stop()
+
+
+def test_what_is_left_out_of_files_that_arrive_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_LOOK_SECONDS", 0.0)
+    for name, notes in (("a", np.array([{}], object)), ("b", np.array([1, 2]))):
+        (tmp_path / name).mkdir()
+        # Python's objects are refused, and so are columns of other lengths
+        np.savez(tmp_path / name / "a.npz", id=np.array([1, 2, 3]), x=np.array([0.5, 1.5, 2.5]), note=notes)
+        want = [{"x": 0.5, "id": 1}, {"x": 1.5, "id": 2}, {"x": 2.5, "id": 3}]
+        assert arrived(tmp_path / name, ["x", "id"]) == want
+        assert arrived(tmp_path / name, ["x", "id"], "id bigint, x double") == want
+        with pytest.raises(SourceError, match="note"):
+            arrived(tmp_path / name, None)
+        with pytest.raises(SourceError, match="columns: .* has no column 'y'"):
+            arrived(tmp_path / name, ["y"])
+
+
+@pytest.mark.parametrize("schema", [None, "f0 bigint, f1 string, f2 double"])
+def test_columns_of_files_without_names_are_those_of_their_places(
+    schema: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_LOOK_SECONDS", 0.0)
+    (tmp_path / "a.csv").write_text("1,u,2.5\n2,v,3.5\n")
+    found = arrived(tmp_path, ["f2", "f0"], schema, "header=no")
+    assert found == [{"f2": 2.5, "f0": 1}, {"f2": 3.5, "f0": 2}]
+
+
+def arrived(folder: Path, columns: list[str] | None, schema: str | None = None, csv: str | None = None) -> list[dict[str, Any]]:
+    """The rows of the files of a directory that are taken with `columns=`."""
+    # another group for each call: what one has read is read by the next one, too
+    url = f"files://{folder}?group={uuid.uuid4().hex}&idle=0.2"
+    said = {
+        "source": url,
+        "input_format": None,
+        "input_csv": csv,
+        "input_schema": schema,
+        "flush_seconds": 0.02,
+        "columns": columns,
+    }
+    source: TableSource = arriving_source({**said, **BAD_ROWS}, False, engine(True))["source"]
+    source.arriving.begin(None)  # type: ignore[union-attr]
+    return rows(Reading(columns=columns).open(source))
+
+
 @pytest.mark.parametrize(
     ("form", "follow", "marks", "words"),
     [
@@ -250,7 +324,7 @@ def test_bad_rows_of_a_file_that_is_followed_are_counted_once_and_stay_however_t
     path.write_text("a\n1\n5,6\n3\n")
     given = {"source": path, "input_format": None, "input_schema": schema, "input_csv": None, "flush_seconds": 0.02}
     given |= {"bad_rows": bad, "max_bad_rows": 2, "max_restarts": 1}
-    table = arriving_source(given, True, engine(True))["source"]
+    table: Any = Reading().open(arriving_source(given, True, engine(True))["source"])
     with pytest.raises(KeyboardInterrupt), kept(table.bad):
         for attempt in range(2):
             if attempt:

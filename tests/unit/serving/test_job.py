@@ -79,6 +79,17 @@ def test_a_new_model_must_take_and_give_the_same(monkeypatch: pytest.MonkeyPatch
             prediction._check_new(new)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"), [({"timeout": 0}, "^timeout=0"), ({}, "^model: "), ({"output_schema": "p dubel"}, "^output_")]
+)
+def test_lines_are_not_waited_for_before_the_model_and_the_options_are_right(
+    wrong: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(ConfigError, match=words):
+        predict_stream(str(tmp_path / "no model"), str(tmp_path / "empty.jsonl"), follow=True, **{"timeout": 5, **wrong})
+
+
 def test_new_models_are_for_this_machine() -> None:
     with pytest.raises(ConfigError, match="watch: new models are taken by streams of engine='local'"):
         predict_stream("model", [], watch="models", engine="flink")

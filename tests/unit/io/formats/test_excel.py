@@ -94,6 +94,7 @@ def test_empty_rows_and_short_rows(tmp_path: Path) -> None:
         ([["a"], [True], [DAY]], r"has a boolean in A2 \(True\), and a date in A3"),
         ([["a", None, "c"], [1, 2, 3]], "cell B1 of sheet 'A' of .* is empty, and would name a column .of merged cells"),
         ([["a"], [1], [1, None, 5]], "cell C3 of sheet 'A' of .* is in a column without a name"),
+        ([["a", "b"], [1, "#DIV/0!"], [1, 2]], r"column 'b' of sheet 'A' of .* has the error #DIV/0! in B2, and a number in B3 \(2\); correct"),
         ([["a"], ["#N/A"]], "cell A2 of sheet 'A' of .* has the error #N/A"),
         ([["a", "b"], [1, 2], [3, "=A1+1"]], "cell B3 of sheet 'A' of .* has a formula without its result"),
         ([["a", "a"], [1, 2]], "two columns of .* are called 'a'"),
@@ -114,17 +115,45 @@ def test_nothing_is_said_of_cells_of_columns_that_are_left_out(tmp_path: Path) -
         "d": ["5", "y"],
         "a": [1, 2],
     }
-    for name, words in (("b", "cell B2 .*formula without its result"), ("c", "has text in C2"), ("d", "has a number in D2")):
+    for name, words in (
+        ("b", "cell B2 .*formula without its result"),
+        ("c", "has the error #REF! in C2"),
+        ("d", "has a number in D2"),
+    ):
         with pytest.raises(SourceError, match=words):
             table(tmp_path / "a.xlsx", columns=["a", name])
     with pytest.raises(SourceError, match="cell B2 .*formula without its result"):
         table(tmp_path / "a.xlsx")
     with pytest.raises(SourceError, match="has no column 'e'"):
         table(tmp_path / "a.xlsx", columns=["a", "e"])
+    with pytest.raises(
+        SourceError, match=r"leave the column out: name those to take in input_schema= .*, without select=, in columns="
+    ):
+        table(tmp_path / "a.xlsx", select="SELECT a FROM input")
+    assert table(tmp_path / "a.xlsx", select="a + 1 AS b", input_schema=Schema.parse("a bigint")).to_pydict() == {"b": [2, 3]}
     # a name that has not been calculated may be that of the column that is wanted
     saved(tmp_path / "a.xlsx", ["a", '="b"', "c"], [1, 2, 3])
     with pytest.raises(SourceError, match="cell B1 .*formula without its result"):
         table(tmp_path / "a.xlsx", columns=["a"])
+
+
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "b", None, None], ["a", None, "b"], [None, "a", None, "b"]])
+def test_columns_without_a_name_matter_only_if_all_are_drawn(names: list[Any], tmp_path: Path) -> None:
+    cells = [{"a": 1, "b": 0.5}.get(name, "a note") for name in [*names, None]]
+    saved(tmp_path / "a.xlsx", [], names, [{"a": 2, "b": 1.5}.get(name) for name in names], cells)
+    want = {"b": [1.5, 0.5], "a": [2, 1]}
+    for given in ({"columns": ["b", "a"]}, {"input_schema": Schema.parse("b double, a bigint")}):
+        assert table(tmp_path / "a.xlsx", **given).to_pydict() == want
+    with pytest.raises(SourceError, match=r"cell .* (without a name|would name a column).*columns= \(--columns"):
+        table(tmp_path / "a.xlsx")
+    with pytest.raises(SourceError, match=r"has no column 'None' \(it has a, b\)"):
+        table(tmp_path / "a.xlsx", columns=["None"])
+
+
+def test_rows_of_a_sheet_whose_columns_are_all_names_of_directories(tmp_path: Path) -> None:
+    (tmp_path / "day=3").mkdir()
+    saved(tmp_path / "day=3" / "a.xlsx", ["a"], [1, "a note"], [2])
+    assert table(str(tmp_path), columns=["day"]).to_pydict() == {"day": [3, 3]}
 
 
 @pytest.mark.parametrize(("later", "shown"), [(0.5, "0.5"), ("x", "'x'"), (True, "True"), (DAY, "datetime")])
@@ -203,7 +232,7 @@ def test_what_openpyxl_would_warn_about_is_no_warning(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.xlsx") as old, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as new:
         for part in old.namelist():
             new.writestr(part, old.read(part).replace(b"<c><v>1</v>", b'<c s="1"><v>9999999</v>'))
-    with pytest.raises(SourceError, match="'#VALUE!'"):
+    with pytest.raises(SourceError, match="has the error #VALUE! in A2"):
         table(tmp_path / "b.xlsx")
 
 
