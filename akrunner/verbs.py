@@ -179,7 +179,7 @@ def run(
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed,
-            files downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.
+            files downloaded, tables opened. Installing is not cut short; what it brings is kept. None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
             task's stack, and which task waits for which; 0: never.
@@ -404,7 +404,7 @@ def train(
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed,
-            files downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.
+            files downloaded, tables opened. Installing is not cut short; what it brings is kept. None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
             task's stack, and which task waits for which; 0: never.
@@ -609,7 +609,7 @@ def stream(
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed,
-            files downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.
+            files downloaded, tables opened. Installing is not cut short; what it brings is kept. None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
             task's stack, and which task waits for which; 0: never.
@@ -859,7 +859,7 @@ def plan(
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed,
-            files downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.
+            files downloaded, tables opened. Installing is not cut short; what it brings is kept. None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
             task's stack, and which task waits for which; 0: never.

@@ -340,6 +340,8 @@ class BadMessages(BadRows):
         self._known: dict[str, None] = {}
         #: the last bad line of each of the last `_KNOWN` files: a file is read again from its first line
         self._lines: dict[str, int] = {}
+        #: how many of the good rows that come next were counted before
+        self._read_again = 0
 
     @property
     def room(self) -> int:
@@ -368,8 +370,13 @@ class BadMessages(BadRows):
         self._bring()
 
     def restart(self) -> None:
-        """Begin again, as a file that grows does: its good rows are counted again, the bad ones are known."""
-        self._rows = 0
+        """Begin again, as a file that grows does: it is read from its first row, and no row counts twice."""
+        self._read_again = self._rows
+
+    def were_read(self, rows: int) -> None:
+        known = min(rows, self._read_again)
+        self._read_again -= known
+        super().were_read(rows - known)
 
     def commit(self) -> None:
         """Close the file, which stays."""

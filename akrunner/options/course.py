@@ -11,7 +11,7 @@ OPTIONS = (
         "float | None",
         TROUBLE,
         "seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed, files "
-        "downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.",
+        "downloaded, tables opened. Installing is not cut short; what it brings is kept. None: as long as it takes.",
         verbs=JOBS,
         help="Seconds the job may take, with what is installed, downloaded and opened before. Then it is ended, with exit code 124, and every "
         "task's stacks are shown.",

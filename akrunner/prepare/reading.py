@@ -27,7 +27,9 @@ from akrunner.io.csv_options import CsvOptions
 from akrunner.io.decimals import check_decimals
 from akrunner.io.follow import open_text
 from akrunner.io.formats import check_format
+from akrunner.io.formats.lines import Lines
 from akrunner.io.limits import check_time, opened
+from akrunner.io.readers import no_bad_rows
 from akrunner.io.table import Awaited, TableSource
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.prepare.schemas import schema_of
@@ -147,18 +149,8 @@ class Reading:
 
         Raises: ConfigError: it is no file of lines, or cannot be read so.
         """
-        if not isinstance(source, (str, os.PathLike)):
-            raise ConfigError("follow= is for one file; the source is " + type(source).__name__)
-        name = check_path("source", source, SourceError)
-        untold = formats.LINES[0] if self.csv is None else formats.csv.FORMAT
-        lines = formats.lines_named(self.form) if self.form else formats.lines_of(name) or untold
-        if lines is None:
-            known = " or ".join(one.name for one in formats.LINES)
-            raise ConfigError(f"input_format={shown(self.form)}: lines are read as {known}")
+        name, lines = self.check_lines(source)
         csv = self.csv
-        if csv is not None and not lines.delimited:
-            raise ConfigError(f"input_csv= (--input-csv) is for CSV, and {name} is read as {lines.name}; leave it out")
-        check_stdin("source", STDIN if name == "-" else name, SourceError)
         if csv is not None and self.schema is not None:
             csv = csv.named(tuple(self.schema.names))
         try:
@@ -172,6 +164,31 @@ class Reading:
                 os.close(fd)
             raise
         return _closing(table, fd) if fd != 0 else table
+
+    def check_lines(self, source: Any) -> tuple[str, Lines]:
+        """Check what can be known of stdin ("-") or a growing file before a line has come, and return its name and its format.
+
+        Raises: ConfigError: it is no file of lines, or cannot be read so.
+        """
+        if not isinstance(source, (str, os.PathLike)):
+            raise ConfigError("follow= is for one file; the source is " + type(source).__name__)
+        name = check_path("source", source, SourceError)
+        untold = formats.LINES[0] if self.csv is None else formats.csv.FORMAT
+        lines = formats.lines_named(self.form) if self.form else formats.lines_of(name) or untold
+        if lines is None:
+            known = " or ".join(one.name for one in formats.LINES)
+            raise ConfigError(f"input_format={shown(self.form)}: lines are read as {known}")
+        if self.csv is not None and not lines.delimited:
+            raise ConfigError(f"input_csv= (--input-csv) is for CSV, and {name} is read as {lines.name}; leave it out")
+        if self.bad is not None and not lines.tolerant:
+            raise no_bad_rows("stdin" if name == "-" else name)
+        check_stdin("source", STDIN if name == "-" else name, SourceError)
+        if name != "-":
+            try:
+                os.stat(os.path.expanduser(name))
+            except OSError as e:
+                raise SourceError(f"source: {name}: {e.strerror}") from None
+        return name, lines
 
 
 def _closing(table: TableSource, fd: int) -> TableSource:

@@ -111,6 +111,7 @@ def _arriving_lines(given: Mapping[str, Any], follow: bool) -> dict[str, Any]:
 
     if not _are_lines(given["source"], follow) or _reading(given).schema is not None:
         return opened()
+    _reading(given).check_lines(given["source"])
     # the first row may never come, and until then nobody would hear of a mistake in the other arguments
     return {**dict.fromkeys(_SAID), "source": Awaited(lambda: opened()["source"])}
 

@@ -137,7 +137,7 @@ def predict(
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed,
-            files downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.
+            files downloaded, tables opened. Installing is not cut short; what it brings is kept. None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
             task's stack, and which task waits for which; 0: never.
@@ -319,7 +319,7 @@ def plan_predict(
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed,
-            files downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.
+            files downloaded, tables opened. Installing is not cut short; what it brings is kept. None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
             task's stack, and which task waits for which; 0: never.
@@ -478,7 +478,7 @@ def predict_stream(
         cpus_per_worker: cores of its own for each worker; None: all share all, with as many threads in total as there are cores.
         intra_op_parallelism: threads TensorFlow uses inside one operation; None: its share of the cores.
         timeout: seconds the job may take, with all that is done before its tasks start: packages of `requirements=` are installed,
-            files downloaded (neither is cut short, and what they bring is kept), tables opened. None: as long as it takes.
+            files downloaded, tables opened. Installing is not cut short; what it brings is kept. None: as long as it takes.
         start_timeout: seconds a worker process may take to start.
         stall_timeout: how many seconds nothing may move (no rows, no `report()`, no processor time) before the job reports every
             task's stack, and which task waits for which; 0: never.

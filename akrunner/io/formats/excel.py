@@ -207,7 +207,8 @@ def _check_formulas(book: Any, sheet: Any, path: str, cells: _Cells) -> None:
                 if b't="str"' not in found[1]:
                     raise SourceError(
                         f"source: cell {(cell[1] + cell[2]).decode() if cell else ''} of sheet {sheet.title!r} of {path} has a formula without "
-                        f"its result: open the file in Excel or LibreOffice, and save it, or {_LEAVE_OUT}"
+                        "its result: open the file in Excel or LibreOffice, and save it"
+                        + (f", or {_LEAVE_OUT}" if cell is not None and int(cell[2]) > cells.header else "")
                     )
 
 

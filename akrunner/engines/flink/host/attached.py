@@ -151,8 +151,8 @@ class Attached:
 
         Args:
             seconds: how long to wait at most. None: until they have ended, if a subtask comes within `slot_timeout` seconds
-                (`FlinkEngine`) from now. With `result`, the time in which Flink says that its job runs does not count: in a
-                batch program the subtasks come when what is before them has ended.
+                (`FlinkEngine`) from now. With `result`, and if Flink takes no checkpoints, the time in which its job runs does not
+                count: in a batch program the subtasks come when what is before them has ended.
             result: what PyFlink returned for the execution of the table, `job.table.execute_insert("scores")` or a
                 `StatementSet.execute()`: if its Flink job ends before a subtask comes, for want of slots or because a source
                 fails, the error says so at once, and why.
@@ -186,7 +186,8 @@ class Attached:
         left, now = self._slot_timeout, time.monotonic()
         while self._thread.is_alive() and not self._begun.wait(_TICK):
             before, now = now, time.monotonic()
-            if self._subtasks.submitted.state != "RUNNING":
+            # with checkpoints, a job that gets no slots, or fails again and again, may run for ever
+            if self._restarts is not None or self._subtasks.submitted.state != "RUNNING":
                 left -= now - before
             if left < 0:
                 raise StartError(

@@ -302,7 +302,9 @@ class FlinkLauncher:
             if remote.process is None:
                 continue
             if remote.gone.is_set():
-                self._notes.append(f"[{task.name}] its machine is gone, or the agent on it; work_dir= has none of its files")
+                self._notes.append(
+                    f"[{task.name}] its machine was lost, or the agent on it; work_dir= has none of the files of that attempt"
+                )
             else:
                 self._keep(task, remote)
 

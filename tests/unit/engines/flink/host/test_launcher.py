@@ -477,7 +477,7 @@ def test_files_of_tasks_are_brought_where_they_are_kept(keep: bool, kit: Kit) ->
         launcher.ended()
         if thread is not None:
             thread.join(30)
-        gone = "[worker:0] its machine is gone, or the agent on it; work_dir= has none of its files"
+        gone = "[worker:0] its machine was lost, or the agent on it; work_dir= has none of the files of that attempt"
         assert [note for note in launcher.notes() if "work_dir=" in note] == [gone] * keep
     came = Path(kit.work.files_dir(CHIEF), "out")
     assert came.exists() is keep
