@@ -8,6 +8,7 @@ import errno
 import json
 import math
 import os
+import select
 import signal
 import sys
 import traceback
@@ -31,6 +32,9 @@ EXIT_WRITE = 4
 EXIT_FAULT = 70
 EXIT_TIMEOUT = 124
 EXIT_TERMINATED = 143
+_STDOUT = 1
+#: how many seconds the reader of stdout has, when a command is ended early, to make room for its last words
+_READER_SECONDS = 1.0
 
 #: exceptions -> exit code; the first class that fits is taken
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -136,6 +140,8 @@ def _failed(error: BaseException, as_json: bool) -> int:
     if isinstance(error, typer.Exit) and number is None:
         return int(error.exit_code)
     signals.decided()
+    if number is not None or isinstance(error, (akrunner.JobTimeoutError, akrunner.JobStalledError)):
+        _give_up_stdout()
     if number is not None:
         kind = "Interrupted" if number == signal.SIGINT else "Terminated"
         message = f"{signals.words(number)}{_left(error)}"
@@ -235,6 +241,14 @@ def _of_stdout(error: BaseException) -> str | None:
     if getattr(error, "errno", None) == errno.EBADF:
         return "stdout is closed"
     return "stdout was closed before everything was written to it" if lost else f"stdout: {in_words(error)}"
+
+
+def _give_up_stdout() -> None:
+    """Silence stdout if it takes nothing for a while: signals are ignored by now, so nothing may wait for its reader."""
+    poll = select.poll()
+    poll.register(_STDOUT, select.POLLOUT)
+    if not poll.poll(_READER_SECONDS * 1000):
+        silence_stdout()
 
 
 def silence_stdout() -> None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -15,7 +16,10 @@ from akrunner.cli.guarded import silence_stdout
 from akrunner.foreign import redacted
 from akrunner.io import formats
 from akrunner.io.csv_options import CsvOptions
+from akrunner.io.limits import Limits, narrowed
+from akrunner.io.piped import DESCRIPTORS, Piped
 from akrunner.io.sinks import ArrowStream, LineWriter, format_shown
+from akrunner.options import named
 from akrunner.running.outputs import check_lines
 
 STDOUT = "-"
@@ -23,8 +27,6 @@ STDOUT = "-"
 _ARROW = "arrow"
 #: other names of stdout
 _NAMES = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
-#: the beginnings of names of open file descriptors
-_DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
 
 
 def is_stdout(output: str | None) -> bool:
@@ -41,7 +43,7 @@ def is_stdout(output: str | None) -> bool:
         return False
     if not os.path.samestat(there, ours) or os.path.samestat(ours, os.stat(os.devnull)):
         return False
-    if stat.S_ISREG(there.st_mode) and not output.startswith(_DESCRIPTORS):
+    if stat.S_ISREG(there.st_mode) and not output.startswith(DESCRIPTORS):
         raise akrunner.ConfigError(
             f"output: {redacted(output)} is where stdout goes, too; name another file, or - for the rows on stdout"
         )
@@ -98,15 +100,29 @@ def check_not_stdout(output: str | None) -> None:
         raise akrunner.ConfigError(f"--output {output}: a detached job has no stdout here; name a file")
 
 
+def limits_of(options: Mapping[str, Any]) -> Limits:
+    """Return the limits under which the rows of a job that begins now go to stdout, once it has succeeded.
+
+    Its time goes on. Its `stall_timeout` counts only if one was asked for: who pages through a result may pause for long, and
+    the rows are nowhere else.
+
+    Args: options: the job's.
+    """
+    stall = options.get("stall_timeout")
+    asked = stall != named("stall_timeout").default and options.get("stall_action") != "warn"
+    return narrowed(options.get("timeout"), stall if asked else None)
+
+
 def write(batches: Iterable[pa.RecordBatch], form: str, schema: pa.Schema | None, csv: CsvOptions | None = None) -> None:
-    """Write rows to stdout as they come.
+    """Write rows to stdout as they come, within the limits of the block that runs (`akrunner.io.limits`).
 
     Args: form: as `form_of` returns it; schema: the schema of the rows, None if there are none; csv: how CSV is written.
 
-    Raises: WriteError: stdout cannot be written.
+    Raises: WriteError: stdout cannot be written; JobTimeoutError, JobStalledError: nobody reads it.
     """
-    writer = (ArrowStream if form == _ARROW else LineWriter)(sys.stdout.buffer, form, schema, csv=csv)
+    stream = _stdout()
     try:
+        writer = (ArrowStream if form == _ARROW else LineWriter)(stream, form, schema, csv=csv)
         for batch in batches:
             writer.write(batch)
         writer.close()
@@ -116,3 +132,17 @@ def write(batches: Iterable[pa.RecordBatch], form: str, schema: pa.Schema | None
     except akrunner.WriteError:
         silence_stdout()
         raise
+    finally:
+        # the writer has flushed the rows, or has failed: nobody is waited for
+        if isinstance(stream, Piped):
+            stream.drop()
+
+
+def _stdout() -> IO[bytes]:
+    """Return a stream to stdout whose writes wait for the reader as `Piped` does; Python's own one if stdout is no descriptor."""
+    try:
+        sys.stdout.flush()
+        fd = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return sys.stdout.buffer
+    return Piped(os.dup(fd), "stdout")

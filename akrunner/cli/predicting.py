@@ -12,6 +12,7 @@ import akrunner
 from akrunner.cli import detached, given, lines, running, show, streaming, tables
 from akrunner.cli.guarded import of_jobs
 from akrunner.cli.keyed import KEYED
+from akrunner.io.limits import under
 from akrunner.io.streams import is_stream
 from akrunner.options import of_command
 
@@ -73,8 +74,10 @@ def predict(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         if rows_to is not None:
             # the rows are kept in memory, and go to stdout when the job has succeeded
             options.update(output=None, output_format=None, output_csv=None)
+        limits = lines.limits_of(options)
         result = akrunner.predict(model, given.source(words), **options)
-    screen.result(result, rows_to, csv)
+    with under(limits):
+        screen.result(result, rows_to, csv)
 
 
 def _plan(

@@ -16,6 +16,7 @@ from akrunner.cli.guarded import emit
 from akrunner.cli.keyed import KEYED
 from akrunner.folders.words import harmless
 from akrunner.foreign import redacted
+from akrunner.io.limits import under
 from akrunner.planning.text import neat
 from akrunner.running.outputs import IN_MEMORY
 
@@ -78,8 +79,10 @@ def run(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         if detach:
             detached.detach(words["script"], source, "batch", options, words["as_json"], words["quiet"])
             return
+        limits = lines.limits_of(options)
         result = akrunner.run(words["script"], source, **options)
-    screen.result(result, rows_to, csv)
+    with under(limits):
+        screen.result(result, rows_to, csv)
 
 
 def train(ctx: typer.Context, words: Mapping[str, Any]) -> None:

@@ -13,7 +13,11 @@ Of an input that is remembered (kafka://, redis://, files://), rows count as rea
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -22,12 +26,15 @@ from akrunner.cli import lines, show, signals
 from akrunner.foreign import redacted, secrets
 from akrunner.io import formats
 from akrunner.io.commits import told_of
+from akrunner.io.piped import Piped, is_special, opened
 from akrunner.io.sinks import LineWriter
 from akrunner.io.streams import check_restarts, is_stream
 from akrunner.running.outputs import check_stream_apart, check_stream_output, check_stream_url, in_time, run_into, stream_sink
 
 #: seconds that a stream has, after SIGTERM or Ctrl-C, to answer the rows that it has read
 _FINISH_SECONDS = 8.0
+#: seconds that it has after these to write what it has made
+_WRITE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -155,20 +162,41 @@ def _write_out(started: akrunner.StreamJob, output: Output, screen: show.Screen)
             _write_all(job, output, screen)
         else:
             # the first signal ends the input, so that what was read is answered, and remembered as read
-            with signals.instead(lambda: job.finish(_FINISH_SECONDS)):
+            with _ended_in_time(output) as asked, signals.instead(lambda: (job.finish(_FINISH_SECONDS), asked())):
                 _write_all(job, output, screen)
     screen.streamed(job, None if job.only_asked else output.path)
 
 
+@contextlib.contextmanager
+def _ended_in_time(output: Output) -> Iterator[Callable[[], None]]:
+    """Yield a function for a signal that lets a stream end by itself: it raises the signal that ends the command if the block
+    has not ended in time, because nobody reads what it writes in place. An output that is committed takes its time."""
+    asked, ended = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        asked.wait()
+        if not ended.wait(_FINISH_SECONDS + _WRITE_SECONDS):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    if output.path is None or output.live:
+        threading.Thread(target=watch, name="akrunner-ending", daemon=True).start()
+    try:
+        yield asked.set
+    finally:
+        ended.set()
+        asked.set()
+
+
 def _write_all(job: akrunner.StreamJob, output: Output, screen: show.Screen) -> None:
-    if output.path is None:
-        lines.write(job, formats.LINES[0].name, job.schema)
-    elif is_stream(output.path):
+    if output.path is not None and is_stream(output.path):
         job.write_to(output.path)
-    elif output.live:
-        _in_place(job, output.path, screen)
-    else:
-        with job.limited():
+        return
+    with job.limited():
+        if output.path is None:
+            lines.write(job, formats.LINES[0].name, job.schema)
+        elif output.live:
+            _in_place(job, output.path, screen)
+        else:
             _committed(job, output, screen)
 
 
@@ -190,16 +218,28 @@ def _in_place(job: akrunner.StreamJob, path: str, screen: show.Screen) -> None:
         if writer is not None:
             writer.close()
     except BaseException:
-        screen.note(f"{rows:,} rows written so far are in {path}" if rows else f"{path} is as it was: no rows had been written")
+        screen.note(_left(path, rows, writer is not None))
         raise
     finally:
-        if stream is not None:
+        # the writer has flushed the rows, or has failed: the reader of a pipe need not be waited for
+        if isinstance(stream, Piped):
+            stream.drop()
+        elif stream is not None:
             stream.close()
 
 
+def _left(path: str, rows: int, begun: bool) -> str:
+    """Say what a stream that has failed leaves in its file. Args: rows: how many are there for sure; begun: whether the first
+    ones were being written."""
+    if rows:
+        return f"{rows:,} rows written so far are in {path}"
+    return f"{path} may have some of the first rows" if begun else f"{path} is as it was: no rows had been written"
+
+
 def _created(path: str) -> IO[bytes]:
+    """Open the output; a FIFO waits for its reader, within the job's limits. Raises: WriteError: it cannot be opened."""
     try:
-        return open(path, "wb")
+        return opened(path, path, wait=True) if is_special(path) else open(path, "wb")
     except OSError as e:
         raise akrunner.WriteError(f"output: cannot open {path}: {e.strerror}") from None
 

@@ -27,9 +27,10 @@ from akrunner.checks import check_url
 from akrunner.errors import SinkError
 from akrunner.foreign import ours
 from akrunner.io import lakehouse
-from akrunner.io.local_destinations import LocalFile, LocalFolder, Straight, is_special
+from akrunner.io.local_destinations import LocalFile, LocalFolder, Straight
 from akrunner.io.manifests import Seal
 from akrunner.io.paths import is_local
+from akrunner.io.piped import is_special
 from akrunner.io.stores import Moved, MovedFolder, Upload, UploadFolder, uploads
 
 

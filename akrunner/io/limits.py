@@ -5,6 +5,7 @@
     with limited(timeout=600, stall_timeout=60):      around a job and the commit of its output
         waited(call, interrupt, what)                 raises JobTimeoutError once the 600 seconds are over
         waited(call, interrupt, what, quiet())        raises JobStalledError if the call takes 60 seconds
+        until_writable(fd, what)                      raises either, if the reader of a pipe does not read
 
 The limits are those of the thread that runs the job, which looks at nothing else while it waits.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import select
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -23,6 +25,8 @@ from akrunner.foreign import redacted
 from akrunner.io.sql import heard
 
 _Given = TypeVar("_Given")
+#: how many seconds pass before a thread that waits by itself looks again
+_TICK = 0.1
 
 
 class Limits(NamedTuple):
@@ -148,3 +152,39 @@ def opened(place: Any, call: Callable[[], _Given]) -> _Given:
     # what it waits for by itself ends in time, too, instead of going on in a thread that is let alone
     context = contextvars.copy_context()
     return waited(lambda: context.run(call), None, redacted(place))
+
+
+def waits_on(what: str, begun: float) -> None:
+    """Check that a wait may go on in which this thread looks again and again.
+
+    Args:
+        what: whom it waits for, in errors.
+        begun: the monotonic time at which it began.
+    Raises:
+        JobTimeoutError: the job's time is over.
+        JobStalledError: the wait has taken as long as one may in which something has to move.
+    """
+    check_time(what)
+    seconds = quiet()
+    if seconds is not None and time.monotonic() >= begun + seconds:
+        raise JobStalledError(
+            f"nothing has moved for {seconds:g} s: the job waits for {what}\n"
+            "(stall_timeout= (--stall-timeout) waits longer (0: for ever), stall_action='warn' (--stall-action warn) goes on)"
+        ) from None
+
+
+def until_writable(fd: int, what: str) -> None:
+    """Wait until a descriptor takes bytes, or has an error to tell, within the job's limits.
+
+    Args:
+        what: whom it waits for, in errors.
+    Raises:
+        JobTimeoutError: the job's time is over.
+        JobStalledError: the descriptor has taken nothing for as long as it may.
+    """
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    begun = time.monotonic()
+    # wait only for short times: where polars was imported, Ctrl-C does not wake a thread that waits
+    while not poll.poll(_TICK * 1000):
+        waits_on(what, begun)

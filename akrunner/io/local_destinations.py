@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import posixpath
 import shutil
 import stat
 import time
@@ -17,6 +16,7 @@ from akrunner import leftovers
 from akrunner.checks import holds_no_files, is_within
 from akrunner.errors import SinkError, WriteError
 from akrunner.io.manifests import NAME, Seal
+from akrunner.io.piped import Piped, opened
 from akrunner.io.rename import move_new, swap, sync
 from akrunner.io.unfinished import (
     came_meanwhile,
@@ -29,24 +29,10 @@ from akrunner.io.unfinished import (
     partial_of,
 )
 
-#: prefixes of paths that name an open file descriptor
-_DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
-_STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 #: how many files of a directory may be open at once; a process may usually open 1024
 _OPEN_FILES = 500
 #: how many seconds to wait for another job that is putting its files into the same directory, and how often to look
 _PATIENCE, _TICK = 60.0, 0.05
-
-
-def is_special(path: str) -> bool:
-    """Whether a path names a pipe, a device or an open descriptor: what is written there cannot be taken back."""
-    if path in _STANDARD or path.startswith(_DESCRIPTORS):
-        return True
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 class Straight:
@@ -59,21 +45,15 @@ class Straight:
         mode = os.stat(path).st_mode
         if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
             raise SinkError(f"output: {shown} is a {'socket' if stat.S_ISSOCK(mode) else 'disk'}; name a file")
-        self._stream: IO[bytes] | None = None
+        self._stream: Piped | None = None
 
     def open(self) -> IO[bytes]:
         if self._stream is not None:
             raise WriteError(
                 f"output: what went to {self._path} cannot be taken back, so the job was not started again (max_restarts=)"
             )
-        if self._path in _STANDARD or self._path.startswith(_DESCRIPTORS):
-            number = _STANDARD.get(self._path)
-            fd = os.dup(int(posixpath.basename(self._path)) if number is None else number)
-        else:
-            # fail if the pipe has no reader, instead of waiting for one for ever
-            fd = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            os.set_blocking(fd, True)
-        self._stream = open(fd, "wb")
+        # fail if a pipe has no reader, instead of waiting for one for ever
+        self._stream = opened(self._path, self._path)
         return self._stream
 
     def commit(self) -> None:
@@ -81,9 +61,10 @@ class Straight:
             self._stream.close()
 
     def abort(self) -> None:
+        # a reader that does not read must not hold up the end of a job that has failed
         with contextlib.suppress(OSError, ValueError):
             if self._stream is not None:
-                self._stream.close()
+                self._stream.drop()
 
 
 class LocalFile:

@@ -25,6 +25,7 @@ from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.manifests import sealing
 from akrunner.io.parts import Parts
 from akrunner.io.paths import database_of, expand
+from akrunner.io.piped import Piped
 from akrunner.io.readers import open_files
 from akrunner.io.sorting import Sorter
 from akrunner.io.unfinished import is_directory
@@ -210,6 +211,7 @@ class FileSink(_Committed):
         formats.named(self.format).check(schema)
         layout.check(self.format, schema)
         self._destination = file_destination(self.path, overwrite, formats.named(self.format).lakes)
+        self._stream: IO[bytes] | None = None
         self._gate: Gate | None = None
         self._writer: Writer | None = None
         self._finished = False
@@ -224,7 +226,8 @@ class FileSink(_Committed):
 
     def _open(self) -> Writer:
         if self._writer is None:
-            self._gate = Gate(self._destination.open())
+            self._stream = self._destination.open()
+            self._gate = Gate(self._stream)
             self._writer = formats.writer_of(
                 self.format,
                 cast(IO[bytes], self._gate),
@@ -240,6 +243,9 @@ class FileSink(_Committed):
     def _finish(self) -> None:
         if not self._finished:
             self._open().close()
+            if isinstance(self._stream, Piped):
+                # its reader may not read, and the last step hears no signal
+                self._stream.flush()
             self._writer = None
             self._finished = True
 

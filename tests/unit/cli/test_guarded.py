@@ -157,6 +157,24 @@ def test_no_number_that_json_has_not(capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(capsys.readouterr().out) == {"a": None, "b": [None, 1.5], "c": {"d": None, "1": True}}
 
 
+def test_a_command_that_is_ended_early_waits_for_no_reader_of_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    silenced: list[bool] = []
+    monkeypatch.setattr(guarded, "_STDOUT", writing)
+    monkeypatch.setattr(guarded, "_READER_SECONDS", 0.1)
+    monkeypatch.setattr(guarded, "silence_stdout", lambda: silenced.append(True))
+
+    def run() -> Any:
+        raise akrunner.JobTimeoutError("it took too long")
+
+    assert ended(run, False) == 124 and not silenced
+    os.set_blocking(writing, False)
+    os.write(writing, bytes(1 << 20))
+    assert ended(run, False) == 124 and silenced
+    os.close(reading)
+    os.close(writing)
+
+
 def test_whether_json_is_asked_for() -> None:
     assert asks_for_json(["run", "--json", "--odd"]) and not asks_for_json(["run", "--", "--json"])
 

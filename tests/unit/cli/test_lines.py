@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 import akrunner
 from akrunner.cli import lines
 from akrunner.cli.main import main
+from akrunner.io.limits import Limits, limited
 
 SCHEMA = "id bigint, b varbinary"
 
@@ -53,6 +55,29 @@ def test_all_rows_go_there(form: str, text: bytes, monkeypatch: pytest.MonkeyPat
     table = pa.table({"a": pa.array([1, None], pa.int64())})
     lines.write(table.to_batches(), form, table.schema)
     assert taken.getvalue() == text
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "arrow"])
+def test_a_reader_that_does_not_read_outlives_no_limit(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    monkeypatch.setattr(sys, "stdout", open(writing, "w", closefd=False))
+    # batches that are smaller than a buffer, too
+    table = pa.table({"a": range(500_000)})
+    begun = time.monotonic()
+    with limited(0.3, None), pytest.raises(akrunner.JobTimeoutError, match="waited for whoever reads stdout"):
+        lines.write(table.to_batches(max_chunksize=100), form, table.schema)
+    # nothing is left to be flushed
+    sys.stdout.close()
+    assert time.monotonic() - begun < 10
+    os.close(reading)
+    os.close(writing)
+
+
+def test_the_limits_of_rows_on_stdout() -> None:
+    assert lines.limits_of({"timeout": None, "stall_timeout": 600.0, "stall_action": "fail"}) == Limits()
+    asked = lines.limits_of({"timeout": 60.0, "stall_timeout": 5.0, "stall_action": "fail"})
+    assert asked.stall_timeout == 5 and asked.until is not None and asked.until > time.monotonic()
+    assert lines.limits_of({"timeout": None, "stall_timeout": 5.0, "stall_action": "warn"}) == Limits()
 
 
 def test_arrow_goes_there_but_not_to_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

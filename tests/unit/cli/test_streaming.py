@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from akrunner.cli import streaming
 from akrunner.cli.show import Screen
 from akrunner.cli.streaming import Output
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
-from akrunner.errors import ConfigError, JobError, SinkError, WriteError
+from akrunner.errors import ConfigError, JobError, JobTimeoutError, SinkError, WriteError
 from akrunner.io import limits
 from akrunner.io.sinks import FileSink
 from akrunner.io.streams.arriving import Mark
@@ -143,6 +146,34 @@ def test_an_output_is_committed_within_the_limits_of_the_job(folder: Path, monke
     monkeypatch.setattr(FileSink, "commit", committed)
     run(Output("o.csv", False, False))
     assert seen == [(given.until, 30)] and (folder / "o.csv").exists()
+
+
+@pytest.mark.parametrize("where", ["stdout", "unread.csv", "unopened.csv", "whole.csv"])
+def test_a_reader_that_does_not_read_outlives_no_limit(where: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.record_batch([pa.array(range(200_000), pa.int64())], SCHEMA)
+
+    def start(sink: RowSink, cancel: threading.Event) -> Outcome:
+        sink.write(TaskSpec("worker", 0), rows)
+        return Outcome((), STATS, None)
+
+    reading, writing = os.pipe()
+    opened = [reading]
+    if where == "stdout":
+        monkeypatch.setattr(sys, "stdout", open(writing, "w", closefd=False))
+        output = Output(None, False, False)
+    else:
+        os.mkfifo(where)
+        output = Output(where, False, where != "whole.csv")
+        if where != "unopened.csv":
+            opened.append(os.open(where, os.O_RDONLY | os.O_NONBLOCK))
+    given = limits.narrowed(0.5, None)
+    monkeypatch.setattr(akrunner, "stream", lambda script, source, **options: StreamJob(start, SCHEMA, limits=given))
+    begun = time.monotonic()
+    with pytest.raises(JobTimeoutError, match=r"timeout=0.5 s .* read"):
+        run(output)
+    assert time.monotonic() - begun < 10
+    for one in (*opened, writing):
+        os.close(one)
 
 
 def test_the_look_at_an_output_before_a_job_is_in_the_job_s_time(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -120,3 +121,32 @@ def test_what_is_left_of_the_job_s_time() -> None:
         assert left is not None and 0 < left <= 600
     with limits.limited(1e-9, None), pytest.raises(JobTimeoutError, match="waited for it"):
         limits.check_time("it")
+
+
+def test_a_wait_by_looking_again_is_in_the_same_limits() -> None:
+    now = time.monotonic()
+    limits.waits_on("it", now - 1000)
+    with limits.limited(600, 5):
+        limits.waits_on("it", now)
+        with pytest.raises(JobStalledError, match=r"moved for 5 s: the job waits for it\n.*--stall-timeout"):
+            limits.waits_on("it", now - 6)
+    with limits.limited(1e-9, None), pytest.raises(JobTimeoutError, match="waited for it"):
+        limits.waits_on("it", now)
+
+
+def test_a_pipe_is_waited_for_until_it_takes_bytes() -> None:
+    reading, writing = os.pipe()
+    limits.until_writable(writing, "it")
+    os.set_blocking(writing, False)
+    os.write(writing, bytes(1 << 20))
+    with limits.limited(600, 0.2), pytest.raises(JobStalledError, match="the job waits for it"):
+        limits.until_writable(writing, "it")
+    reader = threading.Timer(0.2, os.read, (reading, 1 << 20))
+    reader.start()
+    with limits.limited(60, None):
+        limits.until_writable(writing, "it")
+    reader.join()
+    os.close(reading)
+    # there is an error to tell
+    limits.until_writable(writing, "it")
+    os.close(writing)
