@@ -176,6 +176,30 @@ def test_a_reader_that_does_not_read_outlives_no_limit(where: str, folder: Path,
         os.close(one)
 
 
+@pytest.mark.parametrize(
+    ("output", "killed"),
+    [(Output(None, False, False), True), (Output("o.csv", False, True), True), (Output("o.csv", False, False), False)],
+)
+def test_a_stream_that_shall_end_by_itself_is_ended_if_nobody_reads(
+    output: Output, killed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came = threading.Event()
+    monkeypatch.setattr(streaming, "_FINISH_SECONDS", 0.1)
+    monkeypatch.setattr(streaming, "_WRITE_SECONDS", 0.1)
+    monkeypatch.setattr(os, "kill", lambda process, number: came.set())
+    with streaming._ended_in_time(output):
+        # no signal has come
+        time.sleep(0.4)
+    with streaming._ended_in_time(output) as asked:
+        # it ends in time
+        asked()
+    time.sleep(0.4)
+    assert not came.is_set()
+    with streaming._ended_in_time(output) as asked:
+        asked()
+        assert came.wait(10 if killed else 0.4) == killed
+
+
 def test_the_look_at_an_output_before_a_job_is_in_the_job_s_time(
     folder: Path, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
