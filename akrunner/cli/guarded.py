@@ -33,6 +33,7 @@ EXIT_FAULT = 70
 EXIT_TIMEOUT = 124
 EXIT_TERMINATED = 143
 _STDOUT = 1
+
 #: how many seconds the reader of stdout has, when a command is ended early, to make room for its last words
 _READER_SECONDS = 1.0
 
@@ -139,15 +140,26 @@ def _failed(error: BaseException, as_json: bool) -> int:
         number = number or signal.SIGINT
     if isinstance(error, typer.Exit) and number is None:
         return int(error.exit_code)
-    signals.decided()
-    if number is not None or isinstance(error, (akrunner.JobTimeoutError, akrunner.JobStalledError)):
-        _give_up_stdout()
-    if number is not None:
-        kind = "Interrupted" if number == signal.SIGINT else "Terminated"
-        message = f"{signals.words(number)}{_left(error)}"
-        kept = next((place for place in (getattr(one, "work_dir", None) for one in _chain(error)) if place), None)
-        told = {**_head(kind, message, 128 + number), "work_dir": kept}
-        return _say(kind, message + (f"; its logs: {kept}" if kept else ""), 128 + number, as_json, body=told)
+    code = 128 + number if number is not None else None
+    if code is None and isinstance(error, (akrunner.JobTimeoutError, akrunner.JobStalledError)):
+        code = EXIT_TIMEOUT if isinstance(error, akrunner.JobTimeoutError) else EXIT_FAILED
+    with signals.last_output(code):
+        if code is not None:
+            _give_up_stdout()
+        return _stopped(error, number, as_json) if number is not None else _explained(error, as_json)
+
+
+def _stopped(error: BaseException, number: int, as_json: bool) -> int:
+    """Print that a signal has stopped the command. Returns: the exit code."""
+    kind = "Interrupted" if number == signal.SIGINT else "Terminated"
+    message = f"{signals.words(number)}{_left(error)}"
+    kept = next((place for place in (getattr(one, "work_dir", None) for one in _chain(error)) if place), None)
+    told = {**_head(kind, message, 128 + number), "work_dir": kept}
+    return _say(kind, message + (f"; its logs: {kept}" if kept else ""), 128 + number, as_json, body=told)
+
+
+def _explained(error: BaseException, as_json: bool) -> int:
+    """Print what has failed. Returns: the exit code."""
     if hasattr(error, "format_message"):
         return _misused(error, as_json)
     untold = isinstance(error, Untold)
@@ -244,7 +256,7 @@ def _of_stdout(error: BaseException) -> str | None:
 
 
 def _give_up_stdout() -> None:
-    """Silence stdout if it takes nothing for a while: signals are ignored by now, so nothing may wait for its reader."""
+    """Silence stdout if it takes nothing for a while, so that what stderr has to say is not held up."""
     poll = select.poll()
     poll.register(_STDOUT, select.POLLOUT)
     if not poll.poll(_READER_SECONDS * 1000):
@@ -354,10 +366,9 @@ def _head(name: str, message: str, code: int) -> dict[str, Any]:
 def emit(body: dict[str, Any]) -> None:
     """Print the one JSON object of a command. Raises: OSError: stdout cannot be written."""
     text = json.dumps(_plain(body), allow_nan=False) + "\n"
-    # so that a signal does not cut the object in two
-    signals.decided()
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    with signals.last_output(None):
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def _lost(body: dict[str, Any]) -> str:

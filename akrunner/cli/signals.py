@@ -40,6 +40,9 @@ _waiting: _Waiting | None = None
 _by_it = False
 _instead: Callable[[], object] | None = None
 _softly = False
+_writing = False
+#: seconds that a command's last output may take, behind a signal or a limit: enough on a busy machine, if somebody reads it
+_LAST_SECONDS = 5.0
 #: seconds between checks whether an import is over
 _AGAIN = 0.02
 #: the most seconds that a signal waits for an import, so that an import that hangs can be stopped
@@ -127,6 +130,31 @@ def decided() -> None:
     _decided = True
 
 
+@contextlib.contextmanager
+def last_output(code: int | None) -> Iterator[None]:
+    """Write a command's last output in the block. A signal does not cut it in two, but ends the process if nobody reads it.
+
+    Args: code: the exit code of a command that ends because of a signal or a limit, which end it then without a further signal;
+        None: a command that ends by itself, and waits for its reader.
+    """
+    global _writing
+    decided()
+    outer, _writing = _writing, True
+    if code is not None:
+        _end_soon(code)
+    try:
+        yield
+    finally:
+        _writing = outer
+        if not outer:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _end_soon(code: int) -> None:
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(code))
+    signal.setitimer(signal.ITIMER_REAL, _LAST_SECONDS)
+
+
 def ignore() -> None:
     """Ignore all these signals: the command has ended, and a signal during Python's shutdown must not change the exit code."""
     decided()
@@ -137,6 +165,8 @@ def ignore() -> None:
 def _came(number: int, frame: Any) -> None:
     global _seen, _waiting, _instead, _softly
     if _decided:
+        if _writing and signal.getitimer(signal.ITIMER_REAL)[0] == 0:
+            _end_soon(128 + number)
         return
     # after one that raised nothing, the next is like a first one
     again, _softly = _seen is not None and not _softly, False

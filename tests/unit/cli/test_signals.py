@@ -142,3 +142,39 @@ def test_without_a_signal_nothing_is_called(watched: None) -> None:
     with pytest.raises(signals.Interrupted):
         signal.raise_signal(signal.SIGINT)
     assert marks == []
+
+
+#: a command whose last output nobody reads: `code` as of `last_output`
+STUCK = """
+import fcntl, os, sys
+from akrunner.cli import signals
+reads, writes = os.pipe()
+fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
+signals._LAST_SECONDS = 0.2
+signals.watch()
+with signals.last_output({code}):
+    print("at it", flush=True)
+    while True:
+        os.write(writes, bytes(100_000))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it makes a pipe small")
+@pytest.mark.parametrize(
+    ("code", "numbers", "ends"), [("124", (), 124), ("None", (15,), 143), ("None", (2,), 130), ("143", (2, 15), 143)]
+)
+def test_last_output_that_nobody_reads_ends_behind_a_limit_or_a_signal(code: str, numbers: tuple[int, ...], ends: int) -> None:
+    with subprocess.Popen([sys.executable, "-c", STUCK.format(code=code)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "at it\n"
+        for number in numbers:
+            process.send_signal(number)
+        assert process.wait(60) == ends
+
+
+def test_a_signal_does_not_cut_last_output_that_somebody_reads(watched: None) -> None:
+    with signals.last_output(None):
+        signal.raise_signal(signal.SIGTERM)
+        with signals.last_output(None):
+            pass
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0, "the inner block does not end the patience of the outer one"
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
