@@ -227,8 +227,8 @@ class Daemon:
             names = [str(name) for name in told["names"]]
         except (LookupError, TypeError, ValueError) as e:
             raise TalkError("not understood") from e
-        self._pool.note(wanted)
-        spare, why = self._pool.take(wanted, names)
+        noted = self._pool.note(wanted)
+        spare, why = self._pool.take(wanted, names, noted)
         if spare is None:
             talk.say(connection, {"why": why or "none was ready"})
             return None

@@ -102,18 +102,19 @@ class Pool:
 
     # -- for jobs
 
-    def take(self, wanted: Wanted, names: Sequence[str]) -> tuple[Spare | None, str]:
+    def take(self, wanted: Wanted, names: Sequence[str], noted: str = "") -> tuple[Spare | None, str]:
         """Return a spare that is right for a job, or None and the reason, in words.
 
         Args:
             names: names of the files beside the job's script.
+            noted: what `note` has returned for this job.
         """
         why = "none was ready"
         while True:
             began = time.time()
             spare, other = self._claim(wanted)
             if spare is None:
-                return None, other or self.trouble or why
+                return None, other or noted or self.trouble or why
             answer = self._ask(spare, names)
             if not answer.why:
                 return spare, ""
@@ -122,18 +123,26 @@ class Pool:
                 # another spare would give the same answer; or this one was made for this job, and yet is of no use
                 return None, why
 
-    def note(self, wanted: Wanted) -> None:
-        """Note what a job wanted, because the next job may want the same."""
+    def note(self, wanted: Wanted) -> str:
+        """Note what a job wanted, because the next job may want the same.
+
+        Returns:
+            Why no spare is right for the job, in words; "" if one is, or if there is none. From now on those that are not right may be ended,
+            and then `take` does not find out why they were not.
+        """
         possible = wanted.surroundings == surroundings(self._thread.native_id)
         with self._changed:
             self._used = time.monotonic()
+            others = [one.wanted.other(wanted) for one in (*self._spares, *self._templates)]
+            why = others[0] if others and all(others) else ""
             if not possible:
-                return  # no child of this process would fit; the spares there are may fit another job
+                return why  # no child of this process would fit; the spares there are may fit another job
             if all(one.other(wanted) for one in self._wanted):
                 self._failed = 0
             self._wanted.appendleft(wanted)
             self._note_kind(wanted)
             self._changed.notify_all()
+            return why
 
     def _note_kind(self, wanted: Wanted) -> None:
         self._kinds = [wanted, *(one for one in self._kinds if one.other(wanted))][: self.workers]

@@ -83,10 +83,10 @@ class Starts:
         names = os.listdir(cwd)
         if not pools:
             return client.take(wanted, names)
-        pools[0].note(wanted)
+        noted = pools[0].note(wanted)
         reasons = []
         for pool in pools:
-            spare, why = pool.take(wanted, names)
+            spare, why = pool.take(wanted, names, noted)
             if spare is not None:
                 return spare, ""
             reasons.append(why)

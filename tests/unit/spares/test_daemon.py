@@ -65,10 +65,12 @@ class Pool:
         self.done: list[Any] = []
         self._spare, self._why = spare, why
 
-    def note(self, wanted: Wanted) -> None:
+    def note(self, wanted: Wanted) -> str:
         self.done.append(("note", wanted))
+        return "of another kind"
 
-    def take(self, wanted: Wanted, names: list[str]) -> tuple[Spare | None, str]:
+    def take(self, wanted: Wanted, names: list[str], noted: str) -> tuple[Spare | None, str]:
+        assert noted == "of another kind"
         self.done.append(("take", wanted, names))
         return self._spare, self._why
 

@@ -256,6 +256,20 @@ def test_what_the_last_jobs_wanted_is_kept(made: Made, world: World) -> None:
     assert [template.retired for template in Template.made[:2]] == [1, 1]
 
 
+def test_what_was_not_right_is_told_although_it_has_been_ended_meanwhile(made: Made, world: World) -> None:
+    """On a busy machine the pool's thread may come between the two."""
+    pool = ready(made(A), world)
+    noted = pool.note(B)
+    look(pool, world, 3)
+    assert A not in [one.wanted for one in pool.spares()]
+    for spare in pool.spares():
+        pool._spares.remove(spare)
+    pool._templates.clear()
+    assert pool.take(B, [], noted) == (None, A.other(B)) and noted
+    assert pool.note(A) == "", "there is none"
+    assert pool.take(A, []) == (None, "none was ready")
+
+
 def test_what_no_child_of_this_process_would_be_is_not_learnt(made: Made, world: World) -> None:
     pool = ready(made(A), world)
     pool.note(dataclasses.replace(B, surroundings={"umask": "0"}))

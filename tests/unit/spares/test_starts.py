@@ -24,10 +24,12 @@ class Pool:
         self.asked: list[Wanted] = []
         self.names: list[list[str]] = []
 
-    def note(self, wanted: Wanted) -> None:
+    def note(self, wanted: Wanted) -> str:
         self.noted.append(wanted)
+        return "of another kind"
 
-    def take(self, wanted: Wanted, names: list[str]) -> tuple[Any, str]:
+    def take(self, wanted: Wanted, names: list[str], noted: str) -> tuple[Any, str]:
+        assert noted == "of another kind"
         self.asked.append(wanted)
         self.names.append(names)
         return (self._spares.pop(0), "") if self._spares else (None, self._why)
@@ -60,7 +62,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Here:
 
     def take(wanted: Wanted, names: list[str]) -> tuple[Any, str]:
         assert found.kept is not None
-        return found.kept.take(wanted, names)
+        return found.kept.take(wanted, names, "of another kind")
 
     def hazard(cwd: str) -> str:
         found.looked += 1
