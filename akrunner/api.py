@@ -24,7 +24,7 @@ from akrunner.running.observer import check_observer
 from akrunner.running.outputs import in_time, keeping, run_into
 from akrunner.running.result import Result
 from akrunner.stream_job import StreamJob
-from akrunner.tables.opening import OutputSink, sink_to
+from akrunner.tables.opening import OutputSink, open_sink
 
 
 def run_batch(given: Arguments, observer: Observer | None) -> Result:
@@ -128,11 +128,11 @@ def _run(
     path = os.fspath(output)
     sink: OutputSink | FirstBatchSink
     if schema is not None:
-        sink = sink_to(path, schema.arrow, codec.write_examples, output_format, overwrite, layout)
+        sink = open_sink(path, schema.arrow, codec.write_examples, output_format, overwrite, layout)
     else:
         # the output is no table by name: `prepare` makes sure that such an output has an output schema
         sink = FirstBatchSink(
-            path, lambda columns: sink_to(path, columns, codec.write_examples, output_format, overwrite, layout)
+            path, lambda columns: open_sink(path, columns, codec.write_examples, output_format, overwrite, layout)
         )
     with kept(prepared.table.bad):
         outcome = run_into(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 
 from akrunner.errors import ConfigError
 
@@ -11,7 +12,7 @@ class PortHold:
     """Ports of this machine, bound but not listening.
 
     On Linux TensorFlow can still bind a port that is held this way (both sides set SO_REUSEADDR and only one listens), so the
-    ports are held for the whole job; elsewhere they are released just before the tasks enter `main`.
+    ports are held until `close`; elsewhere `give_way` releases them before the tasks serve.
 
     Args:
         count: how many ports.
@@ -37,6 +38,11 @@ class PortHold:
         """The addresses with their ports: ["127.0.0.1:40001", ...]."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return [f"{host}:{port}" for port in self.ports]
+
+    def give_way(self) -> None:
+        """Release all ports on a system where no task could bind them otherwise: from now on tasks may bind them."""
+        if sys.platform != "linux":
+            self.close()
 
     def close(self) -> None:
         """Release all ports; a second call does no harm."""

@@ -15,7 +15,8 @@ from typing import Any, Literal, get_args
 
 from akrunner import leftovers
 from akrunner.engines.flink.host.engine import FlinkEngine
-from akrunner.engines.flink.host.rest import ENDED, Rest
+from akrunner.engines.flink.host.rest import Rest
+from akrunner.engines.flink.program.submit import ENDED
 from akrunner.engines.flink.schemas import schema_text
 from akrunner.engines.flink.taskmanager.detached_host import unmarked
 from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostError

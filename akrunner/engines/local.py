@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 import uuid
@@ -110,9 +109,7 @@ class LocalLauncher:
         return None
 
     def ready(self) -> None:
-        if sys.platform != "linux":
-            # on these systems the tasks cannot bind a port while this process holds it
-            self._ports.close()
+        self._ports.give_way()
 
     def check(self) -> None:
         pass

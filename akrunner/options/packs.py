@@ -83,7 +83,7 @@ OPTIONS = (
         "shard_size",
         "int | str",
         OUTPUT,
-        "bytes of a file, about: 128MB, 1GiB.",
+        "bytes of a file that is written, about: 128MB, 1GiB.",
         "128MB",
         verbs=_PACK,
         help="About how many bytes a file of the output has.",

@@ -73,17 +73,25 @@ def tables(split):
 # for table in tables("{split}"): ...
 '''
 _DECODE = """\
-    {decoded}  # [height, width, 3] bytes; of a GIF [pictures, height, width, 3]
+    {decoded}
+    # [height, width, 3] bytes; of a GIF [pictures, height, width, 3], of which the first is taken
     image = tf.reshape(image, tf.concat([[-1], tf.shape(image)[-3:]], 0))[0]
     image.set_shape([None, None, 3])
     row["image"] = tf.image.resize(tf.cast(image, tf.float32) / 255, [224, 224])
 """
 _DECODED = 'image = tf.io.decode_image(row["image"], channels=3)'
-# WebP images are decoded with the channels that they have
-_DECODED_WEBP = """\
+# what TensorFlow does not decode with channels=3, or only in some versions. Each kind has an operation of its own: older versions
+# remember in an operation how many channels its first BMP had, and refuse those that have others
+_DECODED_OWN = """\
 data = row["image"]
-    web = tf.equal(tf.strings.substr(data, 0, 4), b"RIFF")
-    image = tf.cond(web, lambda: tf.io.decode_image(data)[..., :3], lambda: tf.io.decode_image(data, channels=3))"""
+    begins, bits = tf.strings.substr(data, 0, 2), tf.strings.substr(data + b"\\0" * 29, 28, 1)
+
+    def as_it_is():  # 1, 3 or 4 channels, as the file has them: of these come 3
+        return tf.concat([tf.io.decode_image(data)] * 3, -1)[..., :3]
+
+    # BMPs of 8 and of 32 bits a pixel, WebP
+    kinds = [tf.equal(begins + bits, b"BM\\x08"), tf.equal(begins + bits, b"BM\\x20"), tf.equal(begins, b"RI")]
+    image = tf.case([(kind, as_it_is) for kind in kinds], default=lambda: tf.io.decode_image(data, channels=3))"""
 
 
 def feature_spec(schema: pa.Schema) -> dict[str, dict[str, Any]]:
@@ -111,7 +119,7 @@ def feature_of(name: str, data_type: pa.DataType) -> str | None:
         return None
 
 
-def snippet(schema: pa.Schema, image: bool, split: str, form: str, webp: bool = False) -> str:
+def snippet(schema: pa.Schema, image: bool, split: str, form: str, own: bool = False) -> str:
     """Return Python code that reads the shards without akrunner.
 
     It reads TFRecord files with TensorFlow alone, 1.15 or 2.x, and other files with pyarrow.
@@ -121,7 +129,7 @@ def snippet(schema: pa.Schema, image: bool, split: str, form: str, webp: bool = 
         image: whether the rows are images.
         split: the split that the code's example reads.
         form: format of the shards.
-        webp: whether some of the images are WebP.
+        own: whether some of the images are BMPs or WebP, which are decoded with the channels that they have.
     """
     if not formats.named(form).examples:
         return _COLUMNS.format(split=split, read=_READ[form])
@@ -139,7 +147,7 @@ def snippet(schema: pa.Schema, image: bool, split: str, form: str, webp: bool = 
         lines.append(f"    {json.dumps(name)}: {made},")
     return _SNIPPET.format(
         features="\n".join(lines),
-        decode=_DECODE.format(decoded=_DECODED_WEBP if webp else _DECODED) if image else "",
+        decode=_DECODE.format(decoded=_DECODED_OWN if own else _DECODED) if image else "",
         split=split,
     )
 

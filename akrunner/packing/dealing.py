@@ -21,7 +21,7 @@ from akrunner.foreign import underway
 from akrunner.io import hashes
 from akrunner.io.table import TableSource
 from akrunner.leftovers.private import private_file
-from akrunner.packing import ranks
+from akrunner.packing import ranks, sizes
 from akrunner.packing.described import check_values, words_of
 from akrunner.packing.index import in_order, numbered, plain_text
 from akrunner.packing.progress import Meter
@@ -120,7 +120,7 @@ class Dealing:
         self._settings, self._folder, self._meter, self._label = settings, folder, meter, label
         splits = len(settings.splits)
         self._classes = _Classes(label, before.labels, before.dealt, splits)
-        self._rows, self._size = np.zeros((splits, 1 << BITS), np.int64), np.zeros(splits, np.int64)
+        self._rows, self._size = np.zeros((splits, 1 << BITS), np.int64), np.zeros(splits)
         self._buckets: Buckets | None = None
         self._schema: pa.Schema | None = None
 
@@ -152,7 +152,7 @@ class Dealing:
         bucket = (rank >> np.uint64(64 - BITS)).astype(np.int64)
         self._rows += _counted(split, bucket, self._rows.shape)
         classes.counts += _counted(split, number, classes.counts.shape)
-        self._size += (np.bincount(split, minlength=splits) * (batch.nbytes / batch.num_rows)).astype(np.int64)
+        self._size += np.bincount(split, minlength=splits) * (sizes.in_memory(batch) / batch.num_rows)
         self._meter.add(batch.num_rows, batch.nbytes)
 
     def plan(self, name_of: Callable[[str, int], str]) -> dict[str, Any] | None:
@@ -162,18 +162,19 @@ class Dealing:
         """
         if self._buckets is None or self._schema is None:
             return None
+        labels, order = self._classes.sorted()
         with underway(WriteError, f"output: cannot write {self._folder}", at=self._folder):
             self._buckets.close()
+            size = self._in_files(self._buckets.bytes, labels)
         shards: list[dict[str, Any]] = []
         for number, name in enumerate(self._settings.splits):
             rows = int(self._rows[number].sum())
             if not rows:
                 continue
-            wanted = max(1, min(rows, round(int(self._size[number]) / self._settings.shard_size)))
+            wanted = max(1, min(rows, round(size[number] / self._settings.shard_size)))
             cuts = ranks.cut_rows(rows, wanted).tolist()
             for i, (a, b) in enumerate(itertools.pairwise(cuts)):
                 shards.append({"split": name, "file": name_of(name, i) + ending(self._settings.form), "first": a, "end": b})
-        labels, order = self._classes.sorted()
         return {
             "labels": labels,
             "label": self._label,
@@ -188,6 +189,21 @@ class Dealing:
             "bucket_bytes": {str(number): size for number, size in self._buckets.bytes.items()},
             "bucket_sums": {str(number): str(one) for number, one in self._buckets.sums.items()},
         }
+
+    def _in_files(self, buckets: dict[int, int], labels: list[str]) -> list[float]:
+        """Return about how many bytes the rows of each split take in files [splits].
+
+        Args: buckets: bucket -> bytes of its rows, which are written; labels: names of the classes.
+        """
+        sample = sizes.some_rows({path_of(self._folder, number): buckets[number] for number in sorted(buckets)}, RANK)
+        plain = sample.drop_columns([RANK, SPLIT])
+        written = labelled(plain, self._label, labels)
+        found = []
+        for size, rows in zip(self._size.tolist(), self._rows.sum(axis=1).tolist()):
+            # pass 2 writes the rows of one bucket after those of another
+            at_once = min(max(1, rows >> BITS), sizes.rows_at_once(sizes.in_memory(plain), plain.num_rows))
+            found.append(sizes.sizes_of(plain, written, self._settings.form, at_once).of(size, rows))
+        return found
 
 
 def deal(

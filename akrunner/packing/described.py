@@ -219,7 +219,7 @@ def described(
             plan["kind"] == "images",
             next(name for name in splits if splits[name]["rows"] or name == list(splits)[-1]),
             settings["format"],
-            bool(formats.get("webp")),
+            bool(formats.get("bmp") or formats.get("webp")),
         ),
     }
 

@@ -493,6 +493,9 @@ def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrit
     names = [one.name for one in listed.schema if one.name != ROW]
     if any(name not in table.column_names for name in names):
         return False
+    if any(table.schema.field(one.name).type != one.type for one in given.index.extra):
+        # the texts 1 and 2 are equal to the numbers, once one is cast to the other
+        return False
     where = pc.index_in(table.column(NAME), value_set=listed.column(NAME).combine_chunks())
     if where.null_count:
         return False

@@ -45,6 +45,8 @@ _AROUND = 150
 _THREAD = "akrunner-pack"
 #: how many files are read to estimate the bytes of a packed file
 _SAMPLE = 32
+#: bytes that a file is taken to have if none could be read: about those of a photograph for the web
+_GUESSED = 100_000
 #: how many broken files end a run, which looks for no more then
 _ENOUGH = 1000
 I64 = NDArray[np.int64]
@@ -248,16 +250,17 @@ def _sizes(
     unfetched: dict[bytes, str] = {}
     with Pool(index.base, settings.threads, work_of(kind, settings), settings.max_file_size) as pool:
         for batch in pool.read([(None, names, known)]):
-            found += [len(data) for data in batch.datas if data is not None]
             looked = images.look(batch.datas).problems if kind == "images" and settings.check != "none" else {}
             why = {**looked, **batch.problems}
+            # broken files, such as pages of HTML in place of images, say nothing about the size of those that are packed
+            found += [len(data) for i, data in enumerate(batch.datas) if data is not None and i not in why]
             for i in sorted(why):
                 at = batch.first + i
                 (row,) = leftout.located(some.slice(at, 1), [why[i]])
                 problems[int(sample[at])] = leftout.shown(names[at]), str(row)
                 if isinstance(why[i], Unfetched):
                     unfetched[names[at]] = why[i]
-    mean = int(np.mean(found)) if found else 0
+    mean = int(np.mean(found)) if found else _GUESSED
     estimated = np.full(len(order), mean, np.int64) if settings.resize else np.where(sizes < 0, mean, sizes)
     return estimated, len(names), problems, unfetched
 

@@ -17,6 +17,7 @@ from akrunner.folders import images
 from akrunner.folders.gathered import NAME, text_of
 from akrunner.folders.listing import (
     SOME_ENDING,
+    SPLITS,
     TEXTS,
     folders_of,
     inside_of,
@@ -167,6 +168,30 @@ def odd_classes(index: Index, classes: list[str], source: str) -> list[str]:
             "own; if the first folders are splits, split='folders' (--split folders) takes them so"
         )
     return said
+
+
+def odd_splits(index: Index, source: str) -> list[str]:
+    """Return warnings about folders that may have been taken for splits by mistake, as none is called as a split.
+
+    Args: source: the directory as it was given.
+    Raises: SourceError: there are no folders in them either, so that there would be no classes.
+    """
+    names = folder_splits(index)
+    if any(name.lower() in SPLITS for name in names):
+        return []
+    shown, few = redacted(source), _few(names)
+    if index.table.column(CLASS).null_count:
+        raise SourceError(
+            f"source: split='folders' (--split folders) makes splits of the folders of {shown} ({few}), and there would be no "
+            "classes, as there are no folders in them: leave split= (--split) out if they are the classes; label='none' "
+            "(--label none) packs them as splits without classes"
+        )
+    if _seconds(index.table, index.start, all_=True):
+        return []
+    return [
+        f"the folders of {shown} ({few}) are the splits, and the folders in them the classes; if the former are the classes, "
+        "leave split= (--split) out"
+    ]
 
 
 def _seconds(table: pa.Table, start: int, all_: bool) -> list[str]:

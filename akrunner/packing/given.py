@@ -41,6 +41,7 @@ class Given:
             so that a file keeps its name when other files come or go.
         lies: the directory or URL that holds all files of this run.
         hint: what else a table may be meant as, in words; "": nothing.
+        read_as: arguments that say how tables are read, as text; they must be the same for an unfinished run to go on.
     """
 
     kind: str
@@ -55,6 +56,7 @@ class Given:
     home: str | None = None
     lies: str | None = None
     hint: str = ""
+    read_as: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_files(self) -> bool:

@@ -19,7 +19,7 @@ class PackProgress:
         doing: what the run does at the moment, in a word: listing, reading, writing, ...
         rows: rows that are done, with those that an earlier run did.
         total: rows in all; None: not known.
-        bytes: bytes read by this run.
+        bytes: bytes read by this run; of tables those that their rows take in memory.
         seconds: seconds since this run began.
         rate: rows per second over the last seconds.
         seconds_left: estimated seconds to the end; None: unknown.

@@ -18,6 +18,7 @@ from akrunner.errors import ReadError, SourceError
 from akrunner.folders.gathered import MTIME, NAME, SIZE
 from akrunner.foreign import shortage
 from akrunner.io.table import TableSource
+from akrunner.options import called
 from akrunner.packing import sealed
 from akrunner.packing.dealing import Before, deal, path_of, schema_of
 from akrunner.packing.described import check_as_before, described, schema_in
@@ -46,17 +47,18 @@ def packed(given: Given, settings: Settings, state: State, overwrite: bool, mete
     if part is not None and not _goes_on(given, settings, state, part, overwrite):
         state.drop(part)
         part = None
+    # before the unfinished part is published: if what is new is refused, nothing is written
+    tables, files, told = _new(given, state, overwrite, part)
     if part is not None:
         rows += _finish(settings, state, part, meter)
         overwrite = False
-    tables, files, told = _new(given, state, overwrite)
     if tables:
         part = state.next()
         before = None if overwrite else state.about
         meter.starts("reading")
         about: dict[str, Any] = {
             "kind": given.kind, "settings": given.kept(settings), "shard_size": settings.shard_size, "alone": overwrite,
-            "generation": state.generation(overwrite),
+            "generation": state.generation(overwrite), "read_as": given.read_as,
         }  # fmt: skip
         earlier = Before(list((before or {}).get("labels", ())), (before or {}).get("dealt", ()))
         with _fitting(None if overwrite else state):
@@ -77,19 +79,23 @@ def planned_only(given: Given, state: State, overwrite: bool) -> Packed:
     return dataclasses.replace(found, warnings=[*found.warnings, *gone, told], label=label)
 
 
-def _new(given: Given, state: State, overwrite: bool) -> tuple[list[tuple[bytes, TableSource]], Any, list[str]]:
+def _new(
+    given: Given, state: State, overwrite: bool, begun: int | None = None
+) -> tuple[list[tuple[bytes, TableSource]], Any, list[str]]:
     """Return (the tables that are not packed yet, the files they are read from, warnings about others).
 
+    Args: begun: an unfinished part, which goes on, so that its files are not new; None: there is none.
     Raises: SourceError: it cannot be told which tables are new, or those cannot be packed alone.
     """
-    if overwrite or not state.parts():
+    parts = [*([] if overwrite else state.parts()), *([] if begun is None else [begun])]
+    if not parts:
         return list(given.tables), given.files, []
     if given.files is None:
         raise SourceError(
             f"source: {given.tables[0][1].name} is not read from files of this machine, so its new rows cannot be told from "
             f"those packed{_ANEW}"
         )
-    before = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in state.parts()])
+    before = pa.concat_tables([state.index(part).select([NAME, SIZE, MTIME]) for part in parts])
     found = difference(given.files, before, octets_of([], pa.large_binary()))
     if found.changed:
         raise SourceError(
@@ -108,13 +114,27 @@ def _new(given: Given, state: State, overwrite: bool) -> tuple[list[tuple[bytes,
     fresh = given.files.filter(array_of(found.new))
     names = set(fresh.column(NAME).to_pylist())
     tables = [one for one in given.tables if one[0] in names]
-    if tables:
+    if tables and not overwrite:
         check_as_before(state.about, schema_of(tables[0][1].schema, given.label))
+        told += _read_otherwise(given, state)
     for _, table in tables[:_LOOKED]:
         # read the first rows, so that an error is found before the packing begins
-        with _fitting(state):
+        with _fitting(None if overwrite else state):
             next(table.batches(), None)
     return tables, fresh, told
+
+
+def _read_otherwise(given: Given, state: State) -> list[str]:
+    """Return a warning that new files are read by other rules than those that were packed last, although their columns agree.
+
+    The types, and so `input_schema=`, are compared elsewhere, and files of several formats may have the same rows.
+    """
+    before = state.plan(state.parts()[-1]).get("read_as", {}).get("input_csv") if state.parts() else None
+    if before is None or before == given.read_as.get("input_csv"):
+        return []
+    return [
+        "what is new is read with another input_csv= (--input-csv) than what is packed: --overwrite reads all files as it says now"
+    ]
 
 
 def columns_of(state: State) -> pa.Schema | None:
@@ -156,13 +176,16 @@ def _why_whole(given: Given) -> str:
     """Return why new files cannot be packed alone, as half a sentence."""
     if given.asked.get("select") is not None:
         return "what select= (--select) makes of them depends on all"
+    if given.asked.get("decimals", "refuse") != "refuse":
+        return "files whose decimals become something else (decimals=, --decimals) are packed as a whole"
     return "files that stand side by side, or hold Examples, are packed as a whole"
 
 
 def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrite: bool) -> bool:
     """Whether an unfinished part is what would be packed now.
 
-    Its rows are in buckets already, so it is enough that its files and the settings are the same and the buckets are undamaged.
+    Its rows are in buckets already, so it is enough that its files are the same, how they are read, and the settings, and that
+    the buckets are undamaged.
     """
     plan = state.plan(part)
     if (
@@ -177,10 +200,29 @@ def _goes_on(given: Given, settings: Settings, state: State, part: int, overwrit
     found = difference(given.files, index, octets_of([], pa.large_binary()))
     if found.changed or found.gone or found.new.all():
         return False
-    if not _has_its_rows(state, part, plan):
-        state.begins_anew(f"rows in {os.path.join(state.folder(part), BUCKETS)} are gone or damaged")
+    if why := _why_anew(given, state, part, bool(found.new.any())):
+        state.begins_anew(why)
         return False
     return True
+
+
+def _why_anew(given: Given, state: State, part: int, more: bool) -> str:
+    """Return why the rows of an unfinished part are not those that would be packed now, in words; "": they are.
+
+    Args: more: whether there are files that are not in the part.
+    """
+    plan = state.plan(part)
+    before = plan.get("read_as", {})
+    odd = [called(name) for name, value in given.read_as.items() if before.get(name) != value]
+    if odd:
+        return f"its rows were read with another {', '.join(odd)}"
+    if not schema_in(plan["table"]).equals(given.tables[0][1].schema):
+        return "its rows were read in other types"
+    if more and given.asked.get("whole"):
+        return f"there are new files, and {_why_whole(given)}"
+    if not _has_its_rows(state, part, plan):
+        return f"rows in {os.path.join(state.folder(part), BUCKETS)} are gone or damaged"
+    return ""
 
 
 def _has_its_rows(state: State, part: int, plan: dict[str, Any]) -> bool:

@@ -32,10 +32,8 @@ from akrunner.packing.files import Tally
 from akrunner.packing.progress import Meter
 from akrunner.packing.settings import Settings
 from akrunner.packing.shards import ShardFile
+from akrunner.packing.sizes import rows_at_once
 from akrunner.packing.state import BUCKETS, State
-
-#: most rows and bytes of a batch that is written
-_BATCH_ROWS, _BATCH_BYTES = 4096, 8 << 20
 
 
 class RowPacker:
@@ -163,7 +161,7 @@ class _Output:
         while table.num_rows:
             shard = self._shards[0]
             self._file = self._file or self._packer.shard()
-            some = table.slice(0, min(shard["end"] - self._at, _rows_at_once(table)))
+            some = table.slice(0, min(shard["end"] - self._at, rows_at_once(table.nbytes, table.num_rows)))
             self._file.write_rows(self._packer.labelled(_one_batch(some)))
             self._at += some.num_rows
             self._packer.count(some.num_rows)
@@ -172,10 +170,6 @@ class _Output:
                 self._packer.done(shard, self._file)
                 self._file = None
                 self._shards.pop(0)
-
-
-def _rows_at_once(table: pa.Table) -> int:
-    return int(max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, table.nbytes // table.num_rows))))
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

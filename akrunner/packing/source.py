@@ -222,8 +222,8 @@ def _of_folder(
             + ", ".join(index.passed_over)
             + (" ..." if index.passed > len(index.passed_over) else "")
         )
-    if label is None and not by_folder:
-        given.said += folders.odd_classes(index, given.classes(), source)
+    if label is None:
+        given.said += folders.odd_splits(index, source) if by_folder else folders.odd_classes(index, given.classes(), source)
     return given
 
 

@@ -31,6 +31,8 @@ from akrunner.wire.near import nearest
 
 #: how many columns a message names
 _NAMED = 20
+#: arguments that say how a table is read
+_READ_AS = ("input_schema", "input_format", "input_csv")
 
 
 def of_table(
@@ -76,22 +78,28 @@ def of_table(
     chosen = lists.label_of(table.schema if like is None else like, label, earlier.label if earlier is not None else None)
     said += lists.no_classes(table.schema, label, chosen) if earlier is None else []
     _check_made(lists.made_of_classes(table.schema, chosen), table.schema.names, names, f" of {chosen!r}")
-    asked = {"label": chosen, "paths": paths, "select": options["select"]}
+    asked = _asked(chosen, paths, options)
+    given = Given(
+        "rows", where.place, None, [(b"", table)], None, chosen, asked, said, home=where.home, lies=where.lies, hint=hint,
+        read_as={name: repr(options[name]) for name in _READ_AS},
+    )  # fmt: skip
     if table.read_from is None or not where.local:
-        return Given(
-            "rows", where.place, None, [(b"", table)], None, chosen, asked, said, home=where.home, lies=where.lies, hint=hint
-        )
+        return given
     _check_once(table.read_from.paths)
-    files = files_of(table.read_from.paths, where.home)
-    tables = [(b"", table)]
+    given.files = files_of(table.read_from.paths, where.home)
     if options["select"] is None and table.each is not None:
         # one table for each file, so that new files can be packed alone later; in the types that are packed, whatever types the
         # first file has
         of = earlier.words if earlier is not None else ""
-        tables = [(named_in(str(where.home), path), one) for path, one in table.each(like, of)]
+        given.tables = [(named_in(str(where.home), path), one) for path, one in table.each(like, of)]
     else:
         asked["whole"] = True
-    return Given("rows", where.place, None, tables, files, chosen, asked, said, home=where.home, lies=where.lies, hint=hint)
+    return given
+
+
+def _asked(label: str | None, paths: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments about a table that must be the same in later runs. Args: label, paths: the columns taken for these."""
+    return {"label": label, "paths": paths, "select": options["select"], "decimals": options["decimals"]}
 
 
 def _column_of_paths(
@@ -234,7 +242,7 @@ def _of_list(
             index = lists.index_of(as_packed, paths, chosen, below, settings.threads, settings.form, empty=True)
     if index is None:
         index = lists.index_of(table, paths, chosen, below, settings.threads, settings.form, empty=earlier is not None)
-    asked = {"label": chosen, "paths": paths, "select": options["select"]}
+    asked = _asked(chosen, paths, options)
     return Given(kind, where.place, index, label=chosen, asked=asked, said=said, home=where.home, lies=where.lies)
 
 

@@ -75,7 +75,7 @@ def pack(
         paths: the column of paths or URLs. None: by names and values.
         paths_in: directory, or beginning of URLs, that relative paths are below. None: where the table is.
         format: format of the files that are written.
-        shard_size: bytes of a file, about: 128MB, 1GiB.
+        shard_size: bytes of a file that is written, about: 128MB, 1GiB.
         resize: "WIDTHxHEIGHT", (height, width), or one number for both: images in another size, turned as EXIF says (needs Pillow).
             None: the files as they are.
         check: what is checked of each image: header; whole: it is decoded (needs Pillow); none.

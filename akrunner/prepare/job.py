@@ -34,7 +34,7 @@ from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, Mode, ResourceSpec, ScriptSpec, SupervisionSpec
 from akrunner.tables.asked import names_of, tables_spec
 from akrunner.tables.names import is_table
-from akrunner.tables.opening import check_other, sink_to
+from akrunner.tables.opening import check_other, open_sink
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def check_output(output: Any, output_format: Any, overwrite: Any, schema: pa.Sch
         path = check_path("output", output, SinkError)
         if schema is not None:
             with ours(SinkError, f"output: {path}"):
-                sink_to(path, schema, codec.write_examples, output_format, overwrite, layout)
+                open_sink(path, schema, codec.write_examples, output_format, overwrite, layout)
 
 
 def _check_sink(given: Arguments, job: JobSpec) -> None:

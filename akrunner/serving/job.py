@@ -68,7 +68,7 @@ from akrunner.serving.watching import Watch, Watcher, WatchLike
 from akrunner.signature import Signature, signature_of
 from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec, TaskSpec
 from akrunner.stream_job import StreamJob
-from akrunner.tables.opening import sink_to
+from akrunner.tables.opening import open_sink
 
 #: about how many rows and bytes are sent at a time, as a whole number of the model's batches
 _CHUNK_ROWS = 8192
@@ -99,7 +99,7 @@ def _run(prepared: Prediction, given: PredictArguments, engine: Engine, observer
     _check_replaces_nothing(given)
     with ours(SinkError, f"output: {given.output}"):
         path = os.fspath(given.output)
-        sink = sink_to(path, schema, codec.write_examples, given.output_format, given.overwrite, layout)
+        sink = open_sink(path, schema, codec.write_examples, given.output_format, given.overwrite, layout)
     with kept(prepared.table.bad):
         outcome = run_into(
             sink,

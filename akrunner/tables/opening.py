@@ -1,4 +1,5 @@
-"""Tables as a job's input and output: `odps://project/tables/t/pt=v` wherever a path may stand."""
+"""Opens a job's input and its output, whatever they are. Here are those that `akrunner.io` does not know, tables by name
+(`odps://project/tables/t/pt=v`) and folders of many small files; it opens all others, but for streams (`akrunner.running`)."""
 
 from __future__ import annotations
 
@@ -118,8 +119,8 @@ def _listed(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
-class TableSink:
-    """A table, or a partition, as the output of a job, as `FileSink` is. Without `overwrite`, rows are added, as INSERT INTO
+class NamedTableSink:
+    """A table by name, or a partition of one, as the output of a job, as `FileSink` is. Without `overwrite`, rows are added, as INSERT INTO
     does.
 
     Args:
@@ -240,19 +241,19 @@ def missing(name: TableName, schema: pa.Schema) -> str:
     return f'there is no table {name.whole}; make it with: akrunner tables sql "{sql}"'
 
 
-RowsSink = FileSink | TableSink | systems.TableSink
-OutputSink = FileSink | PartsSink | SortedSink | TableSink | systems.TableSink
+RowsSink = FileSink | NamedTableSink | systems.TableSink
+OutputSink = FileSink | PartsSink | SortedSink | NamedTableSink | systems.TableSink
 
 
-def _table_sink(path: str, schema: pa.Schema, form: str | None, overwrite: bool) -> TableSink | systems.TableSink:
+def _table_sink(path: str, schema: pa.Schema, form: str | None, overwrite: bool) -> NamedTableSink | systems.TableSink:
     """Open a table by its name, or one in a database, to be written."""
     if is_table(path):
-        return TableSink(path, schema, form, overwrite)
+        return NamedTableSink(path, schema, form, overwrite)
     systems.check_no_format(path, form)
     return systems.system_of(path).output(path, schema, overwrite)
 
 
-def sink_to(
+def open_sink(
     path: str,
     schema: pa.Schema,
     write_examples: ExampleWriter,
@@ -260,11 +261,12 @@ def sink_to(
     overwrite: bool = False,
     layout: Layout = PLAIN,
 ) -> OutputSink:
-    """Open a job's output as `akrunner.io.sinks.sink_to` does (see there); it may also be a table."""
-    return opened(path, lambda: _sink_to(path, schema, write_examples, form, overwrite, layout))
+    """Open a job's output as `akrunner.io.sinks.sink_to` does (see there); it may also be a table by name, or one of a system
+    of tables."""
+    return opened(path, lambda: _open_sink(path, schema, write_examples, form, overwrite, layout))
 
 
-def _sink_to(
+def _open_sink(
     path: str, schema: pa.Schema, write_examples: ExampleWriter, form: str | None, overwrite: bool, layout: Layout
 ) -> OutputSink:
     if is_table(path) or systems.is_system(path):
@@ -281,7 +283,7 @@ def file_sink(
     form: str | None = None,
     overwrite: bool = False,
 ) -> RowsSink:
-    """Open a job's output as `sink_to` does, but as one file if it is no table."""
+    """Open a job's output as `open_sink` does, but as one file if it is no table."""
     return opened(path, lambda: _file_sink(path, schema, write_examples, form, overwrite))
 
 

@@ -62,11 +62,12 @@ class End(TypedDict):
 
 
 class Barrier(TypedDict):
-    """A mark in a stream whose place can be set. (Those of Flink's checkpoints have no body.)
+    """A mark among the rows of a stream: a task that has been trained on the rows before it can save, and go on behind it. (A
+    mark of Flink's checkpoints has no body.)
 
     Attributes:
         save: whether tasks that save do it here.
-        place: the place in the stream, as its source tells it.
+        place: the place in the stream behind the rows before the mark, as its source tells it.
     """
 
     save: bool
@@ -376,12 +377,17 @@ class Ended(TypedDict):
     cpu_seconds: Number
 
 
-#: kind of frame -> the shape of its JSON. The context has its own module.
+#: kind of frame -> the shape of its JSON
 SHAPES: Mapping[int, Any] = {
     frames.END: End,
+    frames.START: Empty,
+    frames.STOP: Empty,
     frames.BARRIER: Barrier,
     frames.HELLO: Hello,
+    frames.OPENED: Empty,
     frames.READY: Ready,
+    frames.ENTERED: Empty,
+    frames.SERVING: Empty,
     frames.REPORT: Report,
     frames.REFUSED: Failure,
     frames.CLOSED: Closed,
@@ -407,20 +413,27 @@ SHAPES: Mapping[int, Any] = {
     frames.FORKED: Forked,
     frames.ENDED: Ended,
 }
+#: the other kinds: the context, whose shape is in a module of its own; rows, and their splits; and what the header alone says
+WITHOUT_SHAPE = frozenset({
+    frames.CONTEXT, frames.DATA, frames.MARKS, frames.ROWS, frames.EXAMPLES, frames.COLUMNS, frames.TABLE_ROWS, frames.ADD_ROWS,
+    frames.ANSWERED, frames.DUE,
+})  # fmt: skip
 
 
 def read(frame: frames.Frame) -> Any:
     """Return a message's body, checked against the shape of its kind: assign it to a variable of that type.
 
     Raises:
-        WireError: a field is missing or does not fit.
+        WireError: a field is missing or does not fit, or frames of this kind are no messages.
     """
-    body = frame.json()
     kind = frame.kind
+    if kind in WITHOUT_SHAPE:
+        raise WireError("a %s frame is no message" % frames.NAMES[kind])
+    body = frame.json()
     name = "%s message" % frames.NAMES[kind]
     if kind == frames.CLOSED and body.get("ok") is False and not isinstance(body.get("failure"), dict):
         raise WireError("a closed message does not say what failed")
     if kind == frames.PASSED and not {"lost", "error", "broken"}.intersection(body):
         check(name, body, _Passed)
-    check(name, body, SHAPES.get(kind, Empty))
+    check(name, body, SHAPES[kind])
     return body

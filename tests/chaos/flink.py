@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from akrunner.engines.flink.host.cluster import Cluster
-from akrunner.engines.flink.host.rest import ENDED
+from akrunner.engines.flink.program.submit import ENDED
 from tests.chaos import processes
 from tests.chaos.figures import Told, many
 from tests.chaos.harness import Place, Report, Trial, busy, is_guard

@@ -83,7 +83,7 @@ INNER: dict[int, dict[str, Any]] = {
 
 def undeclared(kind: int, body: dict[str, Any]) -> list[str]:
     """The fields of a message that `akrunner.wire.messages`, or `context`, does not declare."""
-    shape = Context if kind == frames.CONTEXT else messages.SHAPES.get(kind, messages.Empty)
+    shape = Context if kind == frames.CONTEXT else messages.SHAPES[kind]
     odd = body.keys() - declared(shape)
     inner = INNER.get(kind, {})
     odd |= {f"{name}.{key}" for name, shape in inner.items() for key in body.get(name, {}).keys() - declared(shape)}

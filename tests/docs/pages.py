@@ -52,7 +52,8 @@ class Block(NamedTuple):
 
 def pages() -> list[str]:
     """All that have to run. (Those of `docs/operators` are generated, and their examples have tests of their own.)"""
-    return ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+    found = (path for folder in ("docs", "docs/decisions") for path in sorted((ROOT / folder).glob("*.md")))
+    return ["README.md", "CONTRIBUTING.md", *(str(path.relative_to(ROOT)) for path in found)]
 
 
 def blocks(page: str) -> list[Block]:

@@ -1,4 +1,4 @@
-"""Every block of README.md and docs/*.md is run as it stands, or says in the page why nobody can."""
+"""Every block of the pages (`pages.pages`) is run as it stands, or says in the page why nobody can."""
 
 from __future__ import annotations
 

@@ -1340,7 +1340,7 @@ def test_of_pngs_those_are_whole_that_tensorflow_reads(tmp_path: Path) -> None:
 
 @pytest.mark.tensorflow
 @pytest.mark.matrix
-@pytest.mark.parametrize("name", ["newest", "tf1.15"])
+@pytest.mark.parametrize("name", ["newest", "tf2.3", "tf1.15"])
 def test_the_snippet_reads_it_with_tensorflow_alone(tmp_path: Path, name: str) -> None:
     python = ENVS / name / "bin" / "python"
     if not python.exists():
@@ -1349,6 +1349,9 @@ def test_the_snippet_reads_it_with_tensorflow_alone(tmp_path: Path, name: str) -
     (source / "cat" / "g.gif").write_bytes(picture(1, "GIF", mode="P"))
     (source / "dog" / "c.jpg").write_bytes(picture(1, mode="CMYK"))
     (source / "dog" / "p.png").write_bytes(picture(1, "PNG", mode="RGBA"))
+    # of 8, 24 and 32 bits
+    for mode in ("L", "RGB", "RGBA"):
+        (source / "owl" / f"{mode}.bmp").write_bytes(picture(1, "BMP", mode=mode))
     if name == "newest":
         (source / "dog" / "w.webp").write_bytes(picture(1, "WEBP", mode="RGBA"))
         (source / "dog" / "x.webp").write_bytes(picture(1, "WEBP"))
@@ -1361,7 +1364,7 @@ def test_the_snippet_reads_it_with_tensorflow_alone(tmp_path: Path, name: str) -
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout.splitlines()[-1]) == [
-        [0] * 4 + [1] * (7 if name == "newest" else 5) + [2] * 3,
+        [0] * 4 + [1] * (7 if name == "newest" else 5) + [2] * 6,
         [[224, 224, 3]],
     ]
 

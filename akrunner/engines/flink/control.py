@@ -17,6 +17,9 @@ METHOD = "/akrunner.flink.Control/Attend"
 #: token
 NONCE, PROOF = "akrunner-nonce", "akrunner-proof"
 AGENT_END, HOST_END = "agent", "host"
+#: the most bytes of an agent's message, which the host checks; and of the host's, which the agent checks: that one has a task's
+#: environment, and every block that the task reads
+AGENT_MESSAGE_LIMIT, HOST_MESSAGE_LIMIT = 4 << 20, 256 << 20
 _PING_SECONDS = 5
 _VERBOSITY = "GRPC_VERBOSITY"
 

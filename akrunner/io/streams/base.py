@@ -1,4 +1,4 @@
-"""The port of a system that keeps streams: what each system's module has, and what all of them share."""
+"""What a system that keeps streams is: what each system's module has, and what all of them share."""
 
 from __future__ import annotations
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
+from types import SimpleNamespace
 
 import pytest
 
+from akrunner.cluster import ports
 from akrunner.cluster.ports import PortHold
 from akrunner.errors import ConfigError
 
@@ -54,6 +56,17 @@ def test_a_task_serves_at_a_port_that_is_held() -> None:
             task.listen()
             other.connect(("127.0.0.1", port))
     hold.close()
+    hold.close()
+
+
+@pytest.mark.parametrize(("platform", "held"), [("linux", 2), ("darwin", 0)])
+def test_ports_give_way_where_tasks_could_not_bind_them_otherwise(
+    platform: str, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ports, "sys", SimpleNamespace(platform=platform))
+    hold = PortHold(2)
+    hold.give_way()
+    assert len(hold._sockets) == held and len(hold.addresses) == 2
     hold.close()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from akrunner.cluster import ports
 from akrunner.cluster.resources import TaskResources
 from akrunner.engines import local
 from akrunner.engines.local import LocalEngine, LocalLauncher
@@ -184,6 +185,6 @@ def test_ports_are_let_go_where_tasks_could_not_bind_them_otherwise(
 ) -> None:
     made = launched()
     with made.it as launcher:
-        monkeypatch.setattr(local, "sys", types.SimpleNamespace(platform=platform))
+        monkeypatch.setattr(ports, "sys", types.SimpleNamespace(platform=platform))
         launcher.ready()
         assert bool(launcher._ports._sockets) == held

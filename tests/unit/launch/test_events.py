@@ -11,7 +11,7 @@ from akrunner.wire import messages
 
 def test_the_body_of_an_event_is_declared_as_its_frames() -> None:
     made = {kind: get_type_hints(event)["body"] for kind, event in session._EVENTS.items()}
-    assert made == {kind: messages.SHAPES.get(kind, messages.Empty) for kind in session._EVENTS}
+    assert made == {kind: messages.SHAPES[kind] for kind in session._EVENTS}
 
 
 def test_every_event_is_one_of_the_declared() -> None:

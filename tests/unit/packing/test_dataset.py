@@ -60,11 +60,11 @@ def test_a_name_with_quotes_is_a_text_in_the_code() -> None:
     assert r'"a \"b\"\n": tf.io.FixedLenFeature' in code
 
 
-@pytest.mark.parametrize("webp", [False, True])
-def test_code_for_images_decodes_them(webp: bool) -> None:
-    code = dataset.snippet(pa.schema([pa.field("image", pa.binary(), False)]), True, "all", "tfrecord", webp)
+@pytest.mark.parametrize("own", [False, True])
+def test_code_for_images_decodes_them(own: bool) -> None:
+    code = dataset.snippet(pa.schema([pa.field("image", pa.binary(), False)]), True, "all", "tfrecord", own)
     ast.parse(code)
-    assert 'row["image"] = tf.image.resize' in code and ('b"RIFF"' in code) is webp
+    assert 'row["image"] = tf.image.resize' in code and (r'b"BM\x20"' in code) is own
 
 
 @pytest.mark.parametrize(

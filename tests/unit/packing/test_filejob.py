@@ -373,3 +373,13 @@ def test_the_error_about_a_full_disk_has_the_room_beside_the_shard(run: Run, mon
         run()
     assert [len(names) for names in there] == [1]
     assert not [one for one in (run.out / ".pack").rglob(f"*{PARTIAL}")]
+
+
+def test_a_list_whose_columns_are_read_in_other_types_begins_anew(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.put(a="1", b="2")
+    listed = run.source / "l.csv"
+    listed.write_text("path,n\na.txt,1\nb.txt,2\n")
+    _killed_before_it_is_published(run, monkeypatch, source=listed, paths="path")
+    # the texts are equal to the numbers that are in the plan
+    assert run(source=listed, paths="path", input_schema="path string, n string").rows == 2
+    assert filejob.extra_of(State(str(run.out))) == pa.schema([("n", pa.string())])

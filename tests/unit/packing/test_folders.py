@@ -110,6 +110,18 @@ def test_a_file_beside_the_folders_of_splits_is_an_error(tmp_path: Path) -> None
         index(tmp_path, by_folder=True)
 
 
+def test_folders_of_classes_are_not_taken_for_splits_without_a_word(tmp_path: Path) -> None:
+    plain = index(tree(tmp_path / "plain", "cat/1.jpg", "dog/2.jpg"), by_folder=True)
+    with pytest.raises(SourceError, match=r"split='folders' \(--split folders\) .*\(cat, dog\), .* no classes.*label='none'"):
+        folders.odd_splits(plain, str(tmp_path))
+    deeper = index(tree(tmp_path / "deeper", "cat/big/1.jpg", "dog/small/2.jpg"), by_folder=True)
+    (told,) = folders.odd_splits(deeper, str(tmp_path))
+    assert "(cat, dog) are the splits, and the folders in them the classes" in told and "leave split= (--split) out" in told
+    # the same classes in each, or a name of a split, show what is meant
+    for names in (["fold1/cat/1.jpg", "fold2/cat/2.jpg"], ["a/cat/1.jpg", "train/dog/2.jpg"], ["Dev/1.jpg", "test/2.jpg"]):
+        assert folders.odd_splits(index(tree(tmp_path / names[0][:2], *names), by_folder=True), str(tmp_path)) == []
+
+
 def test_odd_classes_are_told(tmp_path: Path) -> None:
     tree(tmp_path, "all/cat/1.jpg", "all/dog/2.jpg")
     (tmp_path / "empty").mkdir()

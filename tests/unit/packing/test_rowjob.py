@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from akrunner.errors import ReadError, SourceError, WriteError
@@ -188,3 +191,101 @@ def test_a_part_that_was_begun_goes_on_if_its_rows_are_as_they_were(
         if damaged
         else []
     )
+
+
+def begin(run: Run, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+    """Begin a run that is stopped once all rows are in buckets."""
+
+    def stops(*_: Any) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(rowjob.RowPacker, "run", stops)
+        run(**options)
+
+
+def packed_rows(run: Run) -> list[dict[str, Any]]:
+    state = State(str(run.out))
+    names = sorted(state.listed())
+    return [row for name in names for row in pq.read_table(run.out / name).to_pylist()]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize(
+    ("first", "second", "rows", "why"),
+    [
+        ({"input_schema": "n string"}, {"input_schema": "n bigint"}, [7], r"input_schema= \(--input-schema\)"),
+        ({}, {"input_schema": "n string"}, ["007"], r"input_schema= \(--input-schema\)"),
+        ({"input_csv": "null=007"}, {}, ["007"], r"input_csv= \(--input-csv\)"),
+        ({}, {"input_format": "csv", "input_csv": "null=007"}, [None], r"input_format= .*, input_csv= \(--input-csv\)"),
+    ],
+)
+def test_rows_that_were_read_otherwise_are_read_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch, overwrite: bool, first: dict[str, Any], second: dict[str, Any], rows: list[Any], why: str
+) -> None:  # fmt: skip
+    run.put(a="n\n007\n")
+    if overwrite:
+        run(format="parquet")
+    begin(run, monkeypatch, format="parquet", overwrite=overwrite, **first)
+    found = run(format="parquet", overwrite=overwrite, **second)
+    assert [row["n"] for row in packed_rows(run)] == rows
+    (told,) = [one for one in found.warnings if "begun" in one]
+    assert re.search(f"from its beginning: its rows were read with another {why}", told)
+
+
+def test_rows_whose_types_are_guessed_otherwise_are_read_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.put(b="n\n1\n")
+    begin(run, monkeypatch, format="parquet")
+    # the types are guessed from the first file, which is another one now
+    run.put(a="n\n0.5\n")
+    found = run(format="parquet")
+    assert sorted(row["n"] for row in packed_rows(run)) == [0.5, 1.0] and found.rows == 2
+    assert any("its rows were read in other types" in one for one in found.warnings)
+
+
+def test_what_is_packed_as_a_whole_begins_again_with_a_new_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.put(a="n\n1\n")
+    begin(run, monkeypatch, format="parquet", select="n * 2 AS m")
+    run.put(b="n\n2\n")
+    found = run(format="parquet", select="n * 2 AS m")
+    assert sorted(row["m"] for row in packed_rows(run)) == [2, 4] and found.rows == 2
+    assert any("there are new files, and what select= (--select) makes" in one for one in found.warnings)
+
+
+def test_a_new_file_that_is_refused_is_so_before_what_was_begun_is_published(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.put(a="n\n1\n")
+    begin(run, monkeypatch)
+    run.put(b="n\nx\n")
+    with pytest.raises((ReadError, SourceError), match=r"b\.csv"):
+        run()
+    state = State(str(run.out))
+    assert state.about is None and state.unfinished() == 1
+    run.put(b="n\n2\n")
+    assert (run().rows, State(str(run.out)).parts()) == (2, [1, 2])
+
+
+def test_new_files_that_are_read_by_other_rules_are_told(run: Run) -> None:
+    run.put(a="n,s\n1,x\n")
+    run(format="parquet")
+    assert run(format="parquet", input_csv="null=NA").warnings == []
+    run.put(b="n,s\n2,NA\n")
+    (told,) = run(format="parquet", input_csv="null=NA").warnings
+    assert told.startswith("what is new is read with another input_csv= (--input-csv) than what is packed")
+    assert [row["s"] for row in packed_rows(run)] == ["x", None]
+
+
+def test_decimals_are_read_as_those_that_are_packed(run: Run) -> None:
+    def put(name: str, value: str) -> None:
+        column = pa.array([Decimal(value)], pa.decimal128(10, 2))
+        pq.write_table(pa.table({"p": column}), run.source / f"{name}.parquet")
+
+    put("a", "12.50")
+    run(format="parquet", decimals="int64")
+    assert packed_rows(run) == [{"p": 1250}] and State(str(run.out)).about["settings"]["decimals"] == "int64"  # type: ignore[index]
+    put("b", "13.00")
+    with pytest.raises(
+        SourceError, match=r"whose decimals become something else \(decimals=, --decimals\) are packed as a whole"
+    ):
+        run(format="parquet", decimals="int64")
+    run(format="parquet", decimals="int64", overwrite=True)
+    assert sorted(row["p"] for row in packed_rows(run)) == [1250, 1300]

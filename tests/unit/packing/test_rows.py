@@ -73,7 +73,7 @@ def test_the_order_of_rows_is_that_of_their_ranks_whatever_the_memory_is(tmp_pat
 
 
 def test_a_run_goes_on_behind_the_shards_that_are_finished(tmp_path: Path) -> None:
-    state, settings = begun(tmp_path / "out", seed=6)
+    state, settings = begun(tmp_path / "out", seed=6, shard_size=13_000)
     RowPacker(state, 1, settings, Meter()).run()
     whole = rows(state)
     shards = [shard for shard in state.plan(1)["shards"] if shard["split"] == "train"]

@@ -61,6 +61,14 @@ def test_folders_may_be_splits(tmp_path: Path) -> None:
         given({"a": [1]}, split="folders")
 
 
+def test_folders_of_classes_are_no_splits_unless_without_classes(tmp_path: Path) -> None:
+    files(tmp_path, cat__1_jpg="x", dog__2_jpg="x")
+    with pytest.raises(SourceError, match=r"--split folders\) makes splits of the folders of .*\(cat, dog\)"):
+        given(tmp_path, split="folders")
+    found = given(tmp_path, split="folders", label="none")
+    assert found.splits == ("cat", "dog") and found.classes() == []
+
+
 def test_several_directories_of_files_are_not_packed_at_once(tmp_path: Path) -> None:
     files(tmp_path, a__1_jpg="x", b__2_jpg="y")
     with pytest.raises(SourceError, match=f"{tmp_path}/a is a directory of images, and of these pack takes one at a time"):

@@ -43,7 +43,8 @@ def test_a_list_of_images_is_found_and_its_paths_are_relative_to_it(tmp_path: Pa
         "cat",
         "dog",
     ]
-    assert found.asked == {"label": "label", "paths": "path", "select": None} and "--kind rows" in found.said[0]
+    assert found.asked == {"label": "label", "paths": "path", "select": None, "decimals": "refuse"}
+    assert "--kind rows" in found.said[0]
     assert [field.name for field in found.index.extra] == ["x"]
     elsewhere = given(tmp_path / "lists" / "images.csv", paths_in=tmp_path)
     assert elsewhere.index is not None and elsewhere.index.base == str(tmp_path)

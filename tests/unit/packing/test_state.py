@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,9 @@ def files(folder: Path, count: int = 40) -> Path:
 
 def table(folder: Path) -> Path:
     folder.mkdir()
-    pc_csv.write_csv(pa.table({"a": range(5000), "b": ["x" * 60] * 5000}), folder / "a.csv")
+    # texts that no format makes smaller
+    made = random.Random(1)
+    pc_csv.write_csv(pa.table({"a": range(5000), "b": [made.randbytes(30).hex() for _ in range(5000)]}), folder / "a.csv")
     return folder
 
 

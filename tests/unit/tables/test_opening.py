@@ -22,7 +22,7 @@ from akrunner.tables import files, opening
 from akrunner.tables.local import LocalTables
 from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import TableName
-from akrunner.tables.opening import check_other, check_reachable, file_sink, open_source, sink_to
+from akrunner.tables.opening import check_other, check_reachable, file_sink, open_sink, open_source
 from tests.unit.tables.conftest import Laid
 
 Named = Callable[[str], TableName]
@@ -92,7 +92,7 @@ def test_a_source_is_the_table_as_it_was(store: LocalTables, named: Named) -> No
 def test_a_table_is_an_output(store: LocalTables, named: Named) -> None:
     schema = pa.schema([("V", pa.float32()), ("id", pa.int64())])
     for overwrite, count in ((False, 2), (False, 4), (True, 2)):
-        sink = sink_to("odps://demo/tables/o/pt=1", schema, codec.write_examples, None, overwrite)
+        sink = open_sink("odps://demo/tables/o/pt=1", schema, codec.write_examples, None, overwrite)
         sink.write(TaskSpec("worker", 0), pa.record_batch({"V": pa.array([2], pa.float32()), "id": [2]}))
         sink.write(CHIEF, pa.record_batch({"V": pa.array([9], pa.float32()), "id": [9]}))
         sink.restart()
@@ -101,7 +101,7 @@ def test_a_table_is_an_output(store: LocalTables, named: Named) -> None:
         sink.commit()
         assert store.count(named("o")) == count
     assert read("odps://demo/tables/o", select="id, v, z, pt")[1:] == [(1, 1.0, None, "1"), (2, 2.0, None, "1")]
-    sink = sink_to("odps://demo/tables/o/pt=1", schema, codec.write_examples)
+    sink = open_sink("odps://demo/tables/o/pt=1", schema, codec.write_examples)
     with pytest.raises(WriteError, match="row 0, column 'id' of .* is int, and a value does not fit"):
         sink.write(CHIEF, pa.record_batch({"id": [2**40]}))
     sink.abort()
@@ -121,7 +121,7 @@ def test_a_table_is_an_output(store: LocalTables, named: Named) -> None:
 )
 def test_what_is_no_output(path: str, schema: Any, why: str) -> None:
     with pytest.raises(SinkError, match=why):
-        sink_to(path, pa.schema(schema), codec.write_examples)
+        open_sink(path, pa.schema(schema), codec.write_examples)
 
 
 def test_a_detached_job_reaches_no_table_of_this_machine() -> None:
@@ -209,7 +209,7 @@ def test_an_output_and_output_tables_are_there_together_or_not_at_all(
         return read("odps://demo/tables/u"), ours
 
     def joined(spoil: Callable[[], object] = lambda: None, replace: bool = True) -> None:
-        sink, output = sink_to(path, schema, codec.write_examples, overwrite=replace), store.output(named("u"))
+        sink, output = open_sink(path, schema, codec.write_examples, overwrite=replace), store.output(named("u"))
         try:
             sink.write(CHIEF, batch)
             output.part("a").write(batch)
@@ -304,7 +304,7 @@ def test_a_folder_is_put_into_a_table(tmp_path: Path, named: Named) -> None:
     assert done.rows == 2 and "line BIGINT" in done.created.replace("`", "")
 
 
-@pytest.mark.parametrize("verb", [sink_to, file_sink])
+@pytest.mark.parametrize("verb", [open_sink, file_sink])
 def test_a_server_of_an_output_that_never_answers_is_not_waited_for(verb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, over = threading.Event(), threading.Event()
 

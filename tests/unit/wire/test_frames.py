@@ -102,6 +102,13 @@ def test_json_that_is_none() -> None:
         frames.Frame(frames.CLOSED, 0, bytearray(b"[" * 100_000)).json()
 
 
+def test_each_kind_has_a_word_and_a_number_of_its_own() -> None:
+    # a kind is a byte of the header, and no other constant is as small
+    kinds = [value for name, value in vars(frames).items() if name.isupper() and isinstance(value, int) and value < 256]
+    assert sorted(kinds) == sorted(frames.NAMES)
+    assert len(set(frames.NAMES.values())) == len(frames.NAMES)
+
+
 def test_kinds_go_one_way() -> None:
     read, write = os.pipe()
     os.write(write, frames.HEADER.pack(frames.HELLO, 0, 0, 0, 0))

@@ -18,7 +18,8 @@ from typing import IO, Any, Protocol
 
 from akrunner import leftovers
 from akrunner.engines.flink import threads
-from akrunner.engines.flink.host.rest import ENDED, HEADERS, Address, Rest
+from akrunner.engines.flink.host.rest import HEADERS, Address, Rest
+from akrunner.engines.flink.program.submit import ENDED
 from akrunner.errors import ClusterError, StartError
 from akrunner.foreign import ours
 

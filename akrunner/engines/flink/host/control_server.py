@@ -16,6 +16,7 @@ from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink import threads
 from akrunner.engines.flink.control import (
     AGENT_END,
+    AGENT_MESSAGE_LIMIT,
     HOST_END,
     METHOD,
     NONCE,
@@ -35,8 +36,7 @@ grpc: Any = library()
 HELLO_SECONDS = 10.0
 #: at most how many connections to the service there may be besides the agents' own: strangers', until `HELLO_SECONDS` are over
 _STRANGERS = 1024
-#: the most bytes of an agent's message
-_MESSAGE_LIMIT = 4 << 20
+#: the most bytes of the names and proofs with which an agent calls
 _METADATA_LIMIT = 8 << 10
 #: seconds that agents may take to leave, once told to
 _LEAVE_SECONDS = 2.0
@@ -78,7 +78,7 @@ class ControlServer:
         most = 2 * agents + 16
         options = [
             ("grpc.so_reuseport", 0),
-            ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
+            ("grpc.max_receive_message_length", AGENT_MESSAGE_LIMIT),
             ("grpc.max_send_message_length", -1),
             ("grpc.absolute_max_metadata_size", _METADATA_LIMIT),
             ("grpc.max_metadata_size", _METADATA_LIMIT),

@@ -31,7 +31,6 @@ _LINE_BYTES = 1 << 20
 _WORDS = 300
 #: how long Flink keeps a copy of a log if nothing else is set; the longest of such times that is waited for
 _COPY_SECONDS, _COPY_LIMIT = 3.0, 60.0
-ENDED = ("FINISHED", "FAILED", "CANCELED", "SUSPENDED")
 #: variable with "user:password", for a REST service that asks for them
 CREDENTIALS = "AKRUNNER_FLINK_CREDENTIALS"
 #: Flink's own variable: lines of "Header: value" that its REST client sends

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from akrunner import leftovers
 from akrunner.engines.flink.host.client import Submission, write_package
-from akrunner.engines.flink.host.rest import ENDED
+from akrunner.engines.flink.program.submit import ENDED, words
 from akrunner.engines.flink.threads import words_of
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.io.pairing import Pairing
@@ -117,8 +117,6 @@ def _explained() -> Iterator[None]:
     except AkrunnerError:
         raise
     except Exception as e:
-        from akrunner.engines.flink.program.submit import words
-
         raise ConfigError(f"source: Flink cannot run it: {words(e)}") from e
 
 
@@ -131,8 +129,6 @@ def _watched(job: Submission, running: Any) -> threading.Thread:
 
 
 def _watch(job: Submission, running: Any) -> None:
-    from akrunner.engines.flink.program.submit import words
-
     try:
         while job.state not in ENDED:
             time.sleep(_POLL_SECONDS)

@@ -23,8 +23,8 @@ from typing import Any
 
 _POLL_SECONDS = 0.2
 _CANCEL_SECONDS = 10.0
-#: the same as `ENDED` of host/rest.py, which this process does not import
-_ENDED = ("FINISHED", "FAILED", "CANCELED", "SUSPENDED")
+#: the states of a job that has ended, in Flink's words
+ENDED = ("FINISHED", "FAILED", "CANCELED", "SUSPENDED")
 _TRUSTSTORE = "security.ssl.rest.truststore"
 _NO_SECRET = "akrunner"
 #: Python's first words of an error, with which Beam tells Java of it
@@ -52,10 +52,10 @@ class Running:
         if state != self.state:
             self.state = state
             say(of=self.number, state=state)
-        return state in _ENDED
+        return state in ENDED
 
     def cancel(self) -> None:
-        if self.state not in _ENDED:
+        if self.state not in ENDED:
             self.client.cancel().result()
 
 

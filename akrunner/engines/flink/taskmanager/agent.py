@@ -163,6 +163,7 @@ class _Agent:
                 )  # fmt: skip
                 told = self._line.hear()
                 if told.WhichOneof("word") == "order" and self._start(told.order, python, folder, mark, guard):
+                    hold.give_way()
                     self._attend(folder, guard)
             finally:
                 for feed in (self._feed, self._reads):

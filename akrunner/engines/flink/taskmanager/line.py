@@ -15,11 +15,19 @@ from typing import Any
 
 from akrunner.engines.flink import threads
 from akrunner.engines.flink.connections import CONNECT_SECONDS
-from akrunner.engines.flink.control import AGENT_END, HOST_END, METHOD, NONCE, PROOF, VERSION, keepalive, library
+from akrunner.engines.flink.control import (
+    AGENT_END,
+    HOST_END,
+    HOST_MESSAGE_LIMIT,
+    METHOD,
+    NONCE,
+    PROOF,
+    VERSION,
+    keepalive,
+    library,
+)
 from akrunner.engines.flink.keys import HOST, Door, nonce
 
-#: the most bytes of a message of the host: it has a task's environment, and every block that the task reads
-_MESSAGE_LIMIT = 256 << 20
 #: how many messages may wait to be sent; `say` blocks while there are more
 _WAITING = 64
 _TICK = 0.1
@@ -94,7 +102,7 @@ class Line:
 
     def _made(self) -> Any:
         options = [
-            ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
+            ("grpc.max_receive_message_length", HOST_MESSAGE_LIMIT),
             ("grpc.max_send_message_length", -1),
             ("grpc.enable_retries", 0),
             # the machine's proxy is for addresses outside

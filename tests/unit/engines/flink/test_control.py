@@ -66,6 +66,12 @@ def test_the_method_is_the_one_that_is_declared() -> None:
     assert (method.input_type.name, method.output_type.name) == ("Said", "Told")
 
 
+def test_users_are_told_how_long_a_message_may_be() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "security.md").read_text()
+    agents, hosts = control.AGENT_MESSAGE_LIMIT >> 20, control.HOST_MESSAGE_LIMIT >> 20
+    assert f"| Flink: a message of an agent; of its host | {agents} MiB; {hosts} MiB (" in page
+
+
 def test_names_of_metadata_are_such_that_grpc_takes_them() -> None:
     for name in (control.NONCE, control.PROOF):
         assert name == name.lower() and not name.endswith("-bin") and not name.startswith("grpc-")

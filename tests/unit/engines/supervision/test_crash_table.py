@@ -1,5 +1,6 @@
 """The crash table (tests/contract/test_crash_table.py, test_crash_modes.py) as the host sees it: what a task says, and how its process ends,
--> what becomes of the attempt. No process is started. A row that is new there has to be told here: its event is looked up by its name."""
+-> what becomes of the attempt. No process is started. A row that is new there needs an entry in `SCRIPT` or `EXITS` here, which
+are looked up by its name."""
 
 from __future__ import annotations
 
@@ -61,6 +62,9 @@ def crash(play: Play, event: str, task: TaskSpec = CHIEF) -> None:
         if event != "ignores SIGTERM":
             play.happened(on.PipeEnded(task))
         return
+    assert event in EXITS, (
+        f"{event!r}, a row of tests/contract/test_crash_table.py, has none here: say in SCRIPT what the host is told of its script, or in EXITS how its process ends"
+    )
     play.exits[task] = EXITS[event]
     play.happened(on.PipeEnded(task))
 

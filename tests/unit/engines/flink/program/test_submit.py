@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from akrunner.engines.flink.host.rest import ENDED
 from akrunner.engines.flink.program import submit
 from akrunner.engines.flink.program.submit import Running, words
 from tests.unit.engines.flink.pyflink_stand_in import Configuration, modules
@@ -284,7 +283,3 @@ def test_what_is_gone_already_is_removed_without_a_word(tmp_path: Path) -> None:
     for _ in range(2):
         submit._unlinked(str(tmp_path / "a"))
     assert os.listdir(tmp_path) == []
-
-
-def test_a_job_ends_here_as_it_does_for_its_host() -> None:
-    assert submit._ENDED == ENDED

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from akrunner.cluster import ports
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.keys import Door, Keys
 from akrunner.engines.flink.taskmanager import agent as agent_module
@@ -117,6 +118,26 @@ def test_only_its_first_fault_is_told() -> None:
     for words in ("one", "two"):
         made._broke("log", ValueError(words))
     assert len(made._line.said) == 1 and "'log'" in made._line.said[0]["broken"] and str(made._broken) == "one"
+
+
+@pytest.mark.parametrize(("platform", "held"), [("linux", True), ("darwin", False)])
+def test_its_port_gives_way_to_the_task_once_that_is_started(
+    platform: str, held: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ports, "sys", SimpleNamespace(platform=platform))
+    guard = SimpleNamespace(watch_mark=lambda mark: None, remove=None)
+    monkeypatch.setattr(agent_module, "Guard", lambda: contextlib.nullcontext(guard))
+    monkeypatch.setattr(agent_module, "TaskFolder", lambda mark, remove: contextlib.nullcontext(str(tmp_path)))
+    monkeypatch.setattr(agent_module, "sweep", lambda marks, began: None)
+    hold, seen = ports.PortHold(1), []
+    made = agent(pb.Told(order=pb.Order()))
+    monkeypatch.setattr(made, "_interpreter", lambda python: "python")
+    monkeypatch.setattr(made, "_ports", lambda host: hold)
+    monkeypatch.setattr(made, "_start", lambda *given: seen.append(bool(hold._sockets)) or True)
+    monkeypatch.setattr(made, "_attend", lambda *given: seen.append(bool(hold._sockets)))
+    made._one(pb.Ask())
+    assert made._line.said[0]["settled"].address == f"10.0.0.2:{hold.ports[0]}"
+    assert seen == [True, held] and hold._sockets == [], "no other job takes it before, and none is held behind the task"
 
 
 # -- what it says
