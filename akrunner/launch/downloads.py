@@ -179,14 +179,14 @@ def from_anywhere(url: str) -> Generator[bytes, None, None]:
             yield piece
 
 
-def from_web(url: str, budget: Bound, unzipped: bool = False, silence: float = SILENCE) -> Generator[bytes, None, None]:
+def from_web(url: str, budget: Bound, unzipped: bool = False, silence: float | None = None) -> Generator[bytes, None, None]:
     """Yield the bytes behind an http or https URL, piece by piece. The caller counts them; `budget` is only charged here if the
     server announces more bytes than it allows.
 
     Args:
         unzipped: whether bytes that the server has compressed for the transfer are decompressed. (If it is false, a file named
             .gz stays as it is.)
-        silence: seconds without a byte after which it fails.
+        silence: seconds without a byte after which it fails; None: `SILENCE`.
     Raises:
         OSError: the bytes do not come, or hardly do.
         ValueError: they can never come.
@@ -197,7 +197,9 @@ def from_web(url: str, budget: Bound, unzipped: bool = False, silence: float = S
         pair = f"{urllib.parse.unquote(user.username)}:{urllib.parse.unquote(user.password or '')}"
         # the password must not go to a host that the request is redirected to
         request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(pair.encode()).decode())
-    with urllib.request.build_opener(_Http, _Https, _Redirects).open(request, timeout=silence) as source:
+    with urllib.request.build_opener(_Http, _Https, _Redirects).open(
+        request, timeout=SILENCE if silence is None else silence
+    ) as source:
         announced = source.headers.get("Content-Length", "")
         expected = int(announced) if announced.isdecimal() else None
         if expected is not None and expected > budget.most:

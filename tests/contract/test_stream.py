@@ -125,12 +125,14 @@ def test_closing_ends_an_endless_job(stream: Stream, script: Script, how: str) -
     assert list(job) == []
 
 
+@pytest.mark.slow
 def test_a_consumer_that_stops(stream: Stream, script: Script) -> None:
     body = "import itertools\ndef main(c):\n    for n in itertools.count():\n        c.output_writer.write_batch({'i': [n] * 1000})\n"
     with stream(script(body), endless()) as job:
         assert next(job).num_rows == 1000
 
 
+@pytest.mark.slow
 def test_an_error_in_the_block_is_the_one_seen(stream: Stream, script: Script) -> None:
     with pytest.raises(KeyError, match="mine"), stream(script("def main(c):\n    1 / 0\n"), endless()) as job:
         # it has failed by then
@@ -138,6 +140,7 @@ def test_an_error_in_the_block_is_the_one_seen(stream: Stream, script: Script) -
         raise KeyError("mine")
 
 
+@pytest.mark.slow
 def test_a_source_that_raises(stream: Stream, script: Script) -> None:
     def rows() -> Iterator[Any]:
         yield from ({"i": i} for i in range(10))
@@ -157,6 +160,7 @@ def test_a_script_that_raises(stream: Stream, script: Script) -> None:
             wait_for(lambda: failed(job))
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_after_half_its_output(stream: Stream, script: Script) -> None:
     body = "import os\ndef main(c):\n    c.output_writer.write_batch({'i': [1, 2]})\n    os.kill(os.getpid(), 9)\n"
     got: list[int] = []

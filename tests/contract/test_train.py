@@ -72,6 +72,7 @@ def factor(path: str) -> float:
     return float(tf.saved_model.load(path).signatures["serving_default"](x=tf.constant([1.0]))["y"][0])
 
 
+@pytest.mark.slow
 def test_nothing_was_exported(train: Train, script: Script) -> None:
     with pytest.raises(akrunner.ScriptFailedError, match=r"left no SavedModel in task_config.saved_model_dir \(it is empty\)"):
         train(script(NOTHING))
@@ -91,6 +92,7 @@ def test_refused_before_anything_starts(train: Train, script: Script, tmp_path: 
         train(script(NOTHING), remove_checkpoint_before_training=True)
 
 
+@pytest.mark.slow
 def test_checkpoints_of_earlier_runs(train: Train, script: Script, tmp_path: Path) -> None:
     body = "import os\ndef main(c):\n    raise ValueError(sorted(os.listdir(c.checkpoint_dir)))\n"
     folder = tmp_path / "inner"

@@ -37,6 +37,7 @@ def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("akrunner_noted", None)
 
 
+@pytest.mark.slow
 def test_an_engine_of_a_package_runs_a_job(noted: Path, tmp_path: Path) -> None:
     assert registry.names() == ["local", "flink", "noted"] and "akrunner_noted" not in sys.modules
     (tmp_path / "double.py").write_text(SCRIPT)

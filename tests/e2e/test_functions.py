@@ -24,12 +24,14 @@ def scale(args: Any) -> None:
         raise ValueError("as asked")
 
 
+@pytest.mark.slow
 def test_a_function_is_run_like_a_script(leaves_nothing: Path) -> None:
     result = akrunner.run(scale, {"id": [1, 2, 3]}, output_schema="id int64, y float64", num_workers=2)
     assert result.table is not None
     assert sorted(row["y"] for row in result.table.to_pylist()) == [3.0, 5.0, 7.0]
 
 
+@pytest.mark.slow
 def test_its_traceback_has_the_lines_of_its_own_file(leaves_nothing: Path) -> None:
     with pytest.raises(akrunner.ScriptFailedError) as caught:
         akrunner.run(scale, {"id": [1]}, output_schema="id int64, y float64", user_params={"fail": True})

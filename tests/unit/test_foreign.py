@@ -238,6 +238,7 @@ def test_a_library_that_finds_no_memory() -> None:
     assert not no_memory(ImportError("No module named 'x'"))
 
 
+@pytest.mark.slow
 def test_a_name_that_the_locale_has_no_letters_for(tmp_path: Path) -> None:
     folder = tmp_path / "\u00f6"
     folder.mkdir()

@@ -38,6 +38,7 @@ def folder(tmp_path: Path) -> Path:
     return saved_model(tmp_path / "1700000001", size=3 * CHUNK)
 
 
+@pytest.mark.slow
 def test_table_layout(folder: Path) -> None:
     table = Model(str(folder)).to_table()
     assert table.schema.equals(pa.schema([("model_id", pa.int64()), ("model_info", pa.string())]))
@@ -51,6 +52,7 @@ def test_table_layout(folder: Path) -> None:
     assert Model(str(folder)).to_table().equals(table), "the same bytes for the same model"
 
 
+@pytest.mark.slow
 def test_there_and_back(folder: Path, tmp_path: Path) -> None:
     model = Model(str(folder))
     shuffled = model.to_table().take([2, 0, 1, *range(3, model.to_table().num_rows)])
@@ -130,6 +132,7 @@ def test_tables_that_are_none(columns: Any, words: str) -> None:
     assert not [n for n in set(os.listdir(tempfile.gettempdir())) - set(before) if n.startswith("akrunner-model")]
 
 
+@pytest.mark.slow
 def test_refused(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(ModelError, match="there is no .*nowhere"):
         Model.from_saved_model(tmp_path / "nowhere")
@@ -192,6 +195,7 @@ def test_saving_over_what_is_there(tmp_path: Path, folder: Path) -> None:
     assert not [p.name for p in tmp_path.rglob("*.partial*")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["saved", "saved.zip"])
 @pytest.mark.parametrize("swaps", [True, False])
 def test_a_disk_that_fills_up_while_saving(

@@ -83,6 +83,7 @@ def test_describe() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -26,6 +26,7 @@ def named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     assert gc.isenabled()
 
 
+@pytest.mark.slow
 def test_nothing_is_collected_meanwhile(tmp_path: Path) -> None:
     (tmp_path / f"{NAME}.py").write_text("import gc\ncollects = gc.isenabled()\n")
     before = list(sys.meta_path)

@@ -17,6 +17,7 @@ def everything() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_every_name_of_alinks_is_here_or_says_what_to_use() -> None:
     found = everything()
     assert len(names()) > 900 and not set(names()) & set(alink.OPERATORS)

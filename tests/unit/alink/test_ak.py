@@ -45,6 +45,7 @@ def test_several_files_are_one_table(tmp_path: Path) -> None:
     assert sorted(AkSourceBatchOp(filePath=str(tmp_path / "t")).collect()) == ROWS
 
 
+@pytest.mark.slow
 def test_columns_may_name_directories_of_which_some_are_read(tmp_path: Path) -> None:
     table(ROWS[:3]).link(AkSinkBatchOp(filePath=str(tmp_path / "t"), partitionCols=["s"]))
     BatchOperator.execute()

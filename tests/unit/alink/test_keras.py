@@ -31,6 +31,7 @@ def model(tmp_path: Path, labels: Any, size: int = 100_000) -> KerasModel:
     return KerasModel(Model(str(tmp_path / "m")), "t", labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [["no", "yes"], [1, 2, 7], [False, True], None])
 def test_the_model_table_there_and_back(labels: Any, tmp_path: Path) -> None:
     given = None if labels is None else pa.array(labels)
@@ -119,6 +120,7 @@ def test_rows_that_cannot_be_trained_on(rows: Any, words: str) -> None:
         trainer().linkFrom(alink.MemSourceBatchOp(rows, "t string, y int")).collect()
 
 
+@pytest.mark.slow
 def test_a_stage_is_saved_with_its_model(tmp_path: Path) -> None:
     table = model(tmp_path, pa.array(["a", "b"])).to_table(pa.string())
     path = str(tmp_path / "model.ak")

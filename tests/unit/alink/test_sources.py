@@ -114,6 +114,7 @@ def test_a_file_that_is_not_there_is_an_error_of_the_source(tmp_path: Path, kind
         kind(filePath=str(tmp_path / "none.x"), **given).collect()
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_an_error_of_the_source_without_a_traceback(tmp_path: Path) -> None:
     table().link(TFRecordSinkBatchOp(filePath=str(tmp_path / "whole")))
     BatchOperator.execute()

@@ -216,6 +216,7 @@ def test_pipes_in_place_of_files(tmp_path: Path) -> None:
     assert "log of chief:0" not in said(folder)
 
 
+@pytest.mark.slow
 def test_texts_in_place_of_lists_and_lists_without_end(tmp_path: Path) -> None:
     for name in ("warnings", "others", "tasks"):
         folder = kept(tmp_path / name, failure(**{name: "x" * 100_000}))

@@ -57,6 +57,7 @@ def test_all_rows_go_there(form: str, text: bytes, monkeypatch: pytest.MonkeyPat
     assert taken.getvalue() == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["jsonl", "csv", "arrow"])
 def test_a_reader_that_does_not_read_outlives_no_limit(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()

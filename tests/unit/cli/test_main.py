@@ -44,6 +44,7 @@ def test_who_asks_a_command_for_help_is_told_of_the_flag(line: str, words: str, 
     assert json.loads(capsys.readouterr().out)["message"] == f"No such command 'help'. See {words}."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--version"], ["status", "--help"], ["flink", "stop", "--help"]])
 def test_what_needs_no_rows_imports_nothing_that_carries_them(words: list) -> None:
     code = "import sys; from akrunner.cli.main import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"

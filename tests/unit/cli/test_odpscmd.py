@@ -57,6 +57,7 @@ def test_rows_do_not_steer_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert capsys.readouterr().out == "t\n\\x1b[2J\n"
 
 
+@pytest.mark.slow
 def test_statements_of_files_and_of_the_line_run_in_their_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "job.sql").write_text("select 2 as b;\n")
     line = ["odpscmd", "-M", "-e", "select 1 as a;", "-f", str(tmp_path / "job.sql"), "-e", "select 3 as c;"]

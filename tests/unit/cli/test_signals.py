@@ -90,6 +90,7 @@ def test_before_anything_remembers_it(options: list[str], out: str, err: str) ->
     assert not options or json.loads(done.stdout)["error"] == "Interrupted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 15])
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_between_what_is_loaded_and_what_is_run(number: int, options: list[str]) -> None:

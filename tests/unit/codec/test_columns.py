@@ -96,6 +96,7 @@ Columns = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(Columns, st.integers(1, 9), st.integers(1, 7))
 def test_cut_and_joined_again(rows: list[Any], size: int, batch_size: int) -> None:
     """Whatever the chunks and the batches, every row arrives once, in order."""
@@ -124,6 +125,7 @@ def test_cut_and_joined_again(rows: list[Any], size: int, batch_size: int) -> No
 Pieces = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=12)
 
 
+@pytest.mark.slow
 @given(Pieces, st.integers(1, 7), st.booleans())
 def test_rows_before_a_barrier_are_not_held_back(pieces: list[Any], size: int, drop: bool) -> None:
     """None: a barrier. What is given between two of them is what came between them; batches that are not full come last there."""

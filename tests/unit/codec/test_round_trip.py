@@ -253,6 +253,7 @@ def test_bytes(kind: pa.DataType) -> None:
     assert as_examples(fixed, "varbinary") == [b"abc", None, b"\0\0\0"]
 
 
+@pytest.mark.slow
 def test_ten_megabytes() -> None:
     cells = ["é" * 5_000_000, "x", None]
     assert [value or b"" for value in as_columns(pa.array(cells))] == [(text or "").encode() for text in cells]

@@ -205,6 +205,7 @@ def test_a_moment_without_an_answer_about_the_job_is_waited_through() -> None:
     assert told([saying(log(*range(1, number))) for number in range(2, 7)], states) == [f"line {n}" for n in range(1, 6)]
 
 
+@pytest.mark.slow
 def test_a_jobmanager_that_is_gone_or_refuses_ends_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "_GONE_SECONDS", 0.1)
     with cluster([saying(log(1))] * 10_000, ["RUNNING", UNAVAILABLE]) as master:

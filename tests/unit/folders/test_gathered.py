@@ -27,6 +27,7 @@ def test_small_batches_are_joined_up_to_a_number_of_rows() -> None:
     assert table.column("x").num_chunks == 3 and max(map(len, table.column("x").chunks)) < ROWS + 1000
 
 
+@pytest.mark.slow
 def test_an_index_that_no_longer_fits_on_the_disk_is_dropped_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
     """What is left in the file's buffer is written when the file is closed, and Python printed a traceback then."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)

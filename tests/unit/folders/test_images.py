@@ -37,6 +37,7 @@ def test_sizes_of_every_format_looked_at_together() -> None:
     assert [images.FORMATS[number].upper() for number in found.format] == [form for form, _, _ in GOOD]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -111,6 +112,7 @@ def test_an_image_of_more_pixels_than_memory_is_not_decoded(monkeypatch: pytest.
     assert "37 x 51 pixels, too many for --resize and --check whole" in pictures.resized(made("TIFF"), (8, 8))[1]
 
 
+@pytest.mark.slow
 def test_a_large_image_is_whole_and_can_be_resized(recwarn: pytest.WarningsRecorder) -> None:
     out = io.BytesIO()
     Image.new("1", (10_000, 9_000), 1).save(out, "PNG", compress_level=1)
@@ -162,6 +164,7 @@ def test_headers_that_leave_nothing_to_decode_are_refused() -> None:
         assert re.search(words, found.problems[i]), (words, found.problems[i])
 
 
+@pytest.mark.slow
 def test_sizes_that_cannot_be_are_refused_and_the_densest_that_can_are_not() -> None:
     png, jpeg = made("PNG"), made("JPEG")
     frame = jpeg.index(b"\xff\xc0")

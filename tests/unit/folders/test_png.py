@@ -43,11 +43,13 @@ def test_the_words_say_what_is_wrong(name: str) -> None:
         raise AssertionError(png.fault(CASES[f"{name} (refused)"][0]))
 
 
+@pytest.mark.slow
 def test_no_bytes_make_it_fail() -> None:
     for data in pngs.mutated(random.Random(3), 2000):
         pictures.fault(data)
 
 
+@pytest.mark.slow
 def test_what_is_inflated_is_not_held() -> None:
     whole = pngs.header(9000, 9000, 8, 0) + pngs.chunk(b"IDAT", zlib.compress(bytes(9001 * 9000))) + pngs.chunk(b"IEND")
     tracemalloc.start()

@@ -49,6 +49,7 @@ def _all_read(folder: Path, sizes: bool = True) -> list[int]:
     return threads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [True, False])
 def test_files_in_memory_are_read_by_one_thread(folder: Path, sizes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     # however slow this machine is

@@ -121,6 +121,7 @@ def _sent(body: bytes, encoding: str, length: int = 0) -> bytes:
     return f"HTTP/1.0 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {length or len(body)}\r\n\r\n".encode() + body
 
 
+@pytest.mark.slow
 def test_what_a_server_has_compressed_on_its_way_comes_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "_PAUSE", 0.001)
     data = bytes(range(256)) * 5000

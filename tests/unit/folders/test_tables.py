@@ -237,6 +237,7 @@ def test_files_of_lines_stand_side_by_side(tmp_path: Path) -> None:
         open_folder([names[0], tmp_path], "lines")
 
 
+@pytest.mark.slow
 def test_other_sources_are_refused(photos: Path) -> None:
     with pytest.raises(SourceError, match=r"input_format='images' .* is for a directory; the source is dict"):
         open_folder({"a": [1]}, "images")

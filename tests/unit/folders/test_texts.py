@@ -30,6 +30,7 @@ def test_lines(tmp_path: Path, data: bytes, lines: list[str]) -> None:
     assert found == lines and texts.count_lines(str(path)) == len(lines)
 
 
+@pytest.mark.slow
 def test_lines_side_by_side_come_in_pieces_of_one_length(tmp_path: Path) -> None:
     a, b = tmp_path / "a.txt", tmp_path / "b.txt"
     a.write_text("".join(f"{'x' * 500} {i}\n" for i in range(40_000)))

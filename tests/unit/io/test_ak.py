@@ -64,6 +64,7 @@ def test_bytes_as_alink_has_them(tmp_path: Path) -> None:
         assert json.loads(archive.read("alink_meta.json")) == told
 
 
+@pytest.mark.slow
 def test_everything_there_and_back() -> None:
     random = np.random.default_rng(5)
     rows = 3000

@@ -76,6 +76,7 @@ class Slow(io.BytesIO):
         raise OSError("no way back")
 
 
+@pytest.mark.slow
 @BY_NAME
 def test_unpacked_and_packed_as_other_programs_do(codec: Codec) -> None:
     name = f"t.csv{codec.ending}"
@@ -93,6 +94,7 @@ def test_a_file_of_several_archives() -> None:
     assert unpacked(lzma.compress(b"a\n") + bytes(8) + lzma.compress(b"b\n") + bytes(1 << 17), "t.xz") == b"a\nb\n"
 
 
+@pytest.mark.slow
 @BY_NAME
 def test_what_is_cut_short_or_damaged_is_never_a_shorter_text(codec: Codec) -> None:
     name, whole = f"t.csv{codec.ending}", OTHERS[codec](TEXT)
@@ -134,6 +136,7 @@ def test_the_first_bytes_decide_where_no_name_does(path: str) -> None:
     assert unpacked(b"\x50\x2a\x4d\x18\x01\0\0\0x" + OTHERS[ZSTD](b"a\n"), path) == b"a\n"
 
 
+@pytest.mark.slow
 def test_an_error_of_the_disk_is_none_of_the_archive() -> None:
     class Broken(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:
@@ -147,6 +150,7 @@ def test_an_error_of_the_disk_is_none_of_the_archive() -> None:
             unpacked_of.read()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", [GZIP, BZIP2, XZ], ids=lambda codec: codec.name)
 def test_a_bomb_takes_little_memory(codec: Codec) -> None:
     # xz as quickly as it can: by itself it takes a second for this
@@ -164,6 +168,7 @@ def test_a_bomb_takes_little_memory(codec: Codec) -> None:
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < 48 << 20
 
 
+@pytest.mark.slow
 def test_what_another_program_unpacks_is_checked_first(tmp_path: Path) -> None:
     for codec in CODECS:
         path = tmp_path / f"t.csv{codec.ending}"
@@ -235,6 +240,7 @@ def test_written_as_a_table_and_read_again(form: str, place: str, codec: Codec, 
     fs.rm(base.replace("memory:/", ""), recursive=True)
 
 
+@pytest.mark.slow
 def test_lines_are_those_of_the_text_and_an_end_that_is_missing_is_told(tmp_path: Path) -> None:
     text = b"a,b\n" + b"1,2\n" * 1_200_000 + b"1,x\n" + b"1,2\n" * 9
     (tmp_path / "t.csv.zst").write_bytes(OTHERS[ZSTD](text))

@@ -85,6 +85,7 @@ def read(table: TableSource) -> list[tuple[Any, ...]]:
     return list(found[0])
 
 
+@pytest.mark.slow
 def test_the_database_of_a_connection_runs_the_query(connected: Any) -> None:
     table = opened(connected, select="SELECT id, s FROM t WHERE typeof(id) = 'integer' AND s <> ':x' ORDER BY id")
     assert table.schema.names == ["id", "s"] and read(table) == ROWS
@@ -95,6 +96,7 @@ def test_columns_and_types_are_those_that_the_user_asks_for(connected: Any) -> N
     assert table.schema == pa.schema([("id", pa.int32())]) and read(table) == [(0,), (1,), (2,)]
 
 
+@pytest.mark.slow
 def test_without_a_query_and_for_a_wrong_one_it_is_told(connected: Any) -> None:
     with pytest.raises(SourceError, match=r"is a connection, not a table: give the query in select= \(--select\)"):
         opened(connected)
@@ -132,6 +134,7 @@ def test_a_cursor_of_one_thread_only_is_copied_to_a_file_and_can_be_read_again(f
         assert not table.replayable and read(table) == ROWS
 
 
+@pytest.mark.slow
 def test_an_engine_gives_its_connection_back(file: Path) -> None:
     engine = sqlalchemy.create_engine(f"sqlite:///{file}", pool_size=1, max_overflow=0, pool_timeout=0.1)
     for _ in range(2):

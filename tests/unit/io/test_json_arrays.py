@@ -143,6 +143,7 @@ def test_lines_are_counted_over_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path
             parsed(text, 1)
 
 
+@pytest.mark.slow
 def test_an_array_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_arrays, "PIECE_BYTES", 1 << 16)
     one = json.dumps([{"a": number, "s": "x" * 1300} for number in range(200)], indent=2)[1:-2].encode()

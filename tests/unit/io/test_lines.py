@@ -14,6 +14,7 @@ from akrunner.io.lines import csv_row_ends, recovered, row_ends, rows_before
 CELLS = st.lists(st.text('a",\r\n', max_size=6), min_size=2, max_size=3)
 
 
+@pytest.mark.slow
 @given(st.lists(CELLS, max_size=8))
 def test_every_row_of_csv_by_itself(rows: list[list[str]]) -> None:
     out = io.StringIO()

@@ -23,6 +23,7 @@ def rows(path: Path, text: str, **options: Any) -> list[dict[str, Any]]:
     return pa.Table.from_batches(list(source.batches()), source.schema).to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [0, 1, 1000, 100_000])
 @pytest.mark.parametrize(
     ("name", "head", "row", "wrong"),

@@ -53,6 +53,7 @@ def test_a_nan_is_a_number(tmp_path: Path) -> None:
     assert late.null_count == 0 and math.isnan(late[-1].as_py())
 
 
+@pytest.mark.slow
 def test_a_nan_among_integers_is_none_where_these_were_asked_for_and_else_an_error(tmp_path: Path) -> None:
     assert column(tmp_path, "id,x\n1,NaN\n", input_schema=Schema.parse("id bigint, x bigint")).to_pylist() == [None]
     with pytest.raises(SourceError, match="line 400002: column 'x'.*input_schema="):

@@ -123,6 +123,7 @@ def test_no_file_has_more_rows_than_are_allowed() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv", "jsonl"])
 def test_files_stay_below_a_size_and_come_near_it(form: str) -> None:
     folder = Folder(1)

@@ -205,6 +205,7 @@ def test_errors(source: Any, options: dict[str, Any], words: str) -> None:
         rows(source, **options)
 
 
+@pytest.mark.slow
 def test_errors_of_files(tmp_path: Path) -> None:
     def failing(name: str, data: bytes, words: str, **options: Any) -> None:
         path = tmp_path / name

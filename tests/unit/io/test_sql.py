@@ -29,11 +29,13 @@ def test_a_query_that_is_too_long_is_not_parsed() -> None:
         selected("x+" * 600_000)
 
 
+@pytest.mark.slow
 def test_a_query_that_gives_nothing_in_time() -> None:
     with pytest.raises(SourceError, match=r"select: the query had given no row after 0.2 s \(timeout=\)"):
         selected(ENDLESS, select_left=lambda: 0.2)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_query_as_itself() -> None:
     import polars  # its handler of SIGINT wakes nobody who waits
 

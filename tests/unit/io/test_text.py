@@ -211,6 +211,7 @@ def test_json_that_is_not(tmp_path: Path, data: bytes, schema: str | None, words
         table(tmp_path / "t.jsonl", input_schema=Schema.parse(schema) if schema else None)
 
 
+@pytest.mark.slow
 def test_long_rows_and_many_columns(tmp_path: Path) -> None:
     cell = "x" * (10 << 20)
     (tmp_path / "long.csv").write_text(f'a,b\n1,"{cell}\n"\n2,{cell}\n')

@@ -83,6 +83,7 @@ def test_types_are_guessed_from_all_good_rows(tmp_path: Path) -> None:
     assert [one.split(":")[0] for one in told] == ["line 3", "line 4"]
 
 
+@pytest.mark.slow
 def test_lines_are_counted_over_pieces_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("akrunner.io.text.PIECE_BYTES", 1 << 18)
     for name in ("a.csv", "b.csv"):

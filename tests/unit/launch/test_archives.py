@@ -249,6 +249,7 @@ def bomb(path: Path, megabytes: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.zip", "a.tgz"])
 def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(limits, "ALWAYS", 8 << 20)
@@ -301,6 +302,7 @@ def test_members_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert "more than 3 files; if it should, set AKRUNNER_MAX_MEMBERS=30" in tried(tmp_path, path)
 
 
+@pytest.mark.slow
 def test_headers_are_not_read_into_memory(tmp_path: Path) -> None:
     """A long name of 80 MB in a tar, and a zip's link of 60 MB: both small files."""
     info = tarfile.TarInfo("././@LongLink")
@@ -360,6 +362,7 @@ def test_sizes(text: str, size: Any, tmp_path: Path) -> None:
         assert limits.parsed(text, "max") == size
 
 
+@pytest.mark.slow
 def test_a_zip_of_too_many_members_is_refused_by_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:

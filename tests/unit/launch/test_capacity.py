@@ -61,6 +61,7 @@ def test_room_for_so_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
         check_fits(num_workers=None)
 
 
+@pytest.mark.slow
 def test_a_process_of_little_room_starts_its_threads_late() -> None:
     """Arrow's allocator alone would reserve 1 GiB."""
     code = (

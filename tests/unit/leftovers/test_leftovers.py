@@ -157,6 +157,7 @@ def test_a_stopped_guard_is_woken(state: Path, tmp_path: Path) -> None:
     assert soon(lambda: not runs(guard)) and not os.listdir(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_host_that_was_stopped_is_killed_if_it_wants_to_be(state: Path, tmp_path: Path) -> None:
     other, guard_of_other = held("", "", tmp_path / "another's")
     process, guard = held("leftovers.keep_awake(0.1)", "", tmp_path / "held")

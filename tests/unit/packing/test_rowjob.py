@@ -108,6 +108,7 @@ def test_rows_of_no_file_cannot_be_told_from_those_packed(run: Run) -> None:
     assert run(pa.table({"n": [1, 2]}), overwrite=True).total_rows == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "why"),
     [({"select": "n * 2 AS m"}, r"what select= \(--select\) makes of them depends on all"), ({}, "are packed as a whole")],

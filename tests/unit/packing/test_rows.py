@@ -60,6 +60,7 @@ def test_each_row_is_in_one_shard_of_its_split_and_shuffled(tmp_path: Path) -> N
         assert done is not None and done["rows"] == shard["end"] - shard["first"] and state.is_done(1, shard)
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_is_that_of_their_ranks_whatever_the_memory_is(tmp_path: Path) -> None:
     state, settings = begun(tmp_path / "a")
     RowPacker(state, 1, settings, Meter()).run()
@@ -72,6 +73,7 @@ def test_the_order_of_rows_is_that_of_their_ranks_whatever_the_memory_is(tmp_pat
     assert not list(Path(small.folder(1)).glob("**/*.parts"))
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_behind_the_shards_that_are_finished(tmp_path: Path) -> None:
     state, settings = begun(tmp_path / "out", seed=6, shard_size=13_000)
     RowPacker(state, 1, settings, Meter()).run()
@@ -107,6 +109,7 @@ def fails_after(count: int, function: Callable[..., Any], error: BaseException) 
     return called
 
 
+@pytest.mark.slow
 def test_an_error_leaves_finished_shards_and_no_half_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state, settings = begun(tmp_path / "out")
     with monkeypatch.context() as patch:

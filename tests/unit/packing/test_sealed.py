@@ -9,6 +9,7 @@ import pytest
 from akrunner.packing import sealed
 
 
+@pytest.mark.slow
 def test_what_is_written_is_read_and_no_changed_bit_is(tmp_path: Path) -> None:
     value = {"a": [1, 0.1, None, True], "b": {"\u00fc": "x\n\U0001f600"}, "checksum": "mine"}
     sealed.write(str(tmp_path), "a.json", value)

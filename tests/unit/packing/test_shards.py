@@ -16,6 +16,7 @@ from akrunner.packing.shards import ShardFile
 BATCH = pa.RecordBatch.from_pylist([{"a": 1}])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["tfrecord", "parquet", "arrow"])
 @pytest.mark.parametrize("rows", [0, 1])
 def test_one_that_is_dropped_leaves_nothing_and_complains_to_nobody(tmp_path: Path, form: str, rows: int) -> None:
@@ -29,6 +30,7 @@ def test_one_that_is_dropped_leaves_nothing_and_complains_to_nobody(tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 def test_one_that_a_full_disk_ends_is_closed(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write = shards.Sink.write

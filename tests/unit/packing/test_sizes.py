@@ -17,6 +17,8 @@ from akrunner.packing.rows import RowPacker
 from akrunner.packing.settings import PackArguments, settings_of
 from akrunner.packing.state import State
 
+pytestmark = pytest.mark.slow
+
 RANDOM = np.random.default_rng(3)
 ROWS = 40_000
 

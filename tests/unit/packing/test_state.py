@@ -62,6 +62,7 @@ def packed(out: Path) -> list[tuple[str, bytes]]:
     return [(str(path.relative_to(out)), path.read_bytes()) for path in sorted(out.glob("all/*"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("make", [files, table])
 def test_a_shard_of_which_a_bit_has_changed_is_made_again(
@@ -79,6 +80,7 @@ def test_a_shard_of_which_a_bit_has_changed_is_made_again(
     assert packed(tmp_path / "out") == packed(tmp_path / "right") != []
 
 
+@pytest.mark.slow
 def test_rows_of_which_a_bit_has_changed_before_they_are_written_are_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

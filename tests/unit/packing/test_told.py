@@ -21,6 +21,8 @@ import akrunner
 from akrunner.packing import sealed
 from akrunner.packing.rows import RowPacker
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("source", ["sales/*.csv", "sales/b.csv"])
 def test_a_value_that_no_record_holds_is_told_with_its_file_and_row(tmp_path: Path, source: str) -> None:

@@ -127,6 +127,7 @@ def test_secrets_are_in_no_plan(plan: Any) -> None:
     assert "hunter22" not in str(made)
 
 
+@pytest.mark.slow
 def test_what_a_plan_hides_is_hidden_in_what_the_script_printed(plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     printed = "hunter22 hunter22more abc 5"
     monkeypatch.setattr(making, "tried", lambda *given: Trial(2, 0, 0.1, None, printed, ()))

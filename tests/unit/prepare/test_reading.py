@@ -35,6 +35,7 @@ def test_only_rows_that_arrive_are_held_back() -> None:
     assert [Reading.of(given, arrives).flush_seconds for arrives in (True, False)] == [0.5, None]
 
 
+@pytest.mark.slow
 def test_a_query_that_takes_longer_than_the_job_may_ends_the_job_and_is_no_wrong_input(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n1\n")
     endless = "SELECT sum(x.range * y.range) FROM range(100000000) x, range(10000000) y, input"

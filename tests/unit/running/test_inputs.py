@@ -131,6 +131,7 @@ def test_a_file_that_cannot_be_followed_is_not_left_open(text: str, schema: str 
     assert times_open(tmp_path / "t.csv") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", ["a bigint", None])
 def test_a_file_that_was_followed_is_closed(tmp_path: Path, schema: str | None) -> None:
     path = tmp_path / "t.csv"
@@ -209,6 +210,7 @@ def test_lines_that_tell_the_columns_are_waited_for_when_the_table_is_opened(aga
     known.stop()
 
 
+@pytest.mark.slow
 def test_what_is_left_out_of_files_that_arrive_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_LOOK_SECONDS", 0.0)
     for name, notes in (("a", np.array([{}], object)), ("b", np.array([1, 2]))):
@@ -224,6 +226,7 @@ def test_what_is_left_out_of_files_that_arrive_is_not_read(tmp_path: Path, monke
             arrived(tmp_path / name, ["y"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", [None, "f0 bigint, f1 string, f2 double"])
 def test_columns_of_files_without_names_are_those_of_their_places(
     schema: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -264,6 +267,7 @@ def test_what_a_stream_does_not_take(form: str | None, follow: bool, marks: bool
         arriving("kafka://b/t?group=g", form, follow, engine(marks))
 
 
+@pytest.mark.slow
 def test_bad_rows_of_files_that_arrive_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_LOOK_SECONDS", 0.0)
     folder, bad = tmp_path / "in put", tmp_path / "bad"

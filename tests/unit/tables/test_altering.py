@@ -94,6 +94,7 @@ def test_partitions_are_dropped_by_a_condition_on_values_of_their_types(
     assert partitions(plain, name) == left
 
 
+@pytest.mark.slow
 def test_a_condition_no_partition_meets(plain: LocalTables) -> None:
     name = parted(plain)
     with pytest.raises(SinkError, match="demo.t has no partition with n > 99; DROP IF EXISTS PARTITION leaves it at that"):

@@ -28,6 +28,7 @@ def test_none(monkeypatch: Any) -> None:
     assert store_for("p").kind == "local"
 
 
+@pytest.mark.slow
 def test_a_file(tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "odps.ini").write_text(FILE)
     monkeypatch.setenv("ODPS_CONFIG_FILE_PATH", str(tmp_path / "odps.ini"))

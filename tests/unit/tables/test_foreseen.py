@@ -89,6 +89,7 @@ def refused(text: str, project: str | None, store: Callable[[str], TableStore] =
     return [rehearsal.problem(one) for one in split(text)]
 
 
+@pytest.mark.slow
 def test_what_a_run_would_refuse(folder: Path) -> None:
     for text in REFUSED:
         before = sorted(folder.rglob("*"))
@@ -97,6 +98,7 @@ def test_what_a_run_would_refuse(folder: Path) -> None:
         assert sorted(folder.rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ACCEPTED)
 def test_what_a_run_would_take(folder: Path, text: str) -> None:
     assert not any(refused(text, "p"))

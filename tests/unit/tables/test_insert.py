@@ -79,6 +79,7 @@ def parted(store: LocalTables) -> TableName:
     return made(store, "create table t (a bigint) partitioned by (dt string, n bigint)")
 
 
+@pytest.mark.slow
 def test_rows_say_their_partition_where_the_statement_does_not(plain: LocalTables) -> None:
     name = parted(plain)
     put(plain, name.at((("dt", "x"), ("n", "7"))), a=[1])

@@ -291,6 +291,7 @@ def test_what_is_read_is_one_state_of_the_table(
     assert not [file.path for file in psutil.Process().open_files() if file.path.startswith(store.place)]
 
 
+@pytest.mark.slow
 def test_threads_write_parts_and_read_ranges_at_the_same_time(store: LocalTables, named: Named) -> None:
     name = made(store, named, "create table t (id bigint)")
     output = store.output(name)

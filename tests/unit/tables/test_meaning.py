@@ -16,6 +16,8 @@ from akrunner.tables.local import LocalTables
 from akrunner.tables.names import TableName
 from akrunner.tables.statements import run
 
+pytestmark = pytest.mark.slow
+
 _MADE = """create table t (k string, v bigint, d double, s string);
     insert into t values ('a', 1, 1.5, 'abc'), ('a', 2, -2.5, null), ('b', -7, 3.5, 'x,y'), (null, 4, null, '')"""
 

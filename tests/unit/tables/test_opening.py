@@ -47,6 +47,7 @@ def read(source: Any, **options: Any) -> list[Any]:
     return [found.column_names, *zip(*found.to_pydict().values())]
 
 
+@pytest.mark.slow
 def test_a_table_is_a_source() -> None:
     t = "odps://demo/tables/t"
     assert read(t) == [["id", "s", "p"], (1, "a", "x"), (2, "b", "x"), (3, "c", "y")]
@@ -124,12 +125,14 @@ def test_what_is_no_output(path: str, schema: Any, why: str) -> None:
         open_sink(path, pa.schema(schema), codec.write_examples)
 
 
+@pytest.mark.slow
 def test_a_detached_job_reaches_no_table_of_this_machine() -> None:
     check_reachable(["s3://b/x", None])
     with pytest.raises(ConfigError, match="a table of this machine"):
         check_reachable([None, "odps://demo/tables/t"])
 
 
+@pytest.mark.slow
 def test_files_are_put_into_tables(store: LocalTables, named: Named, tmp_path: Path) -> None:
     csv = tmp_path / "in.csv"
     csv.write_text("id,v,Z,d\n1,1.5,007,1.25\n2,2,,3\n")
@@ -261,6 +264,7 @@ def test_an_output_that_is_one_of_the_output_tables() -> None:
         check_other("odps://demo/tables/u", ["odps://demo/tables/v", "demo.u"], "demo")
 
 
+@pytest.mark.slow
 def test_a_folder_is_a_source(tmp_path: Path) -> None:
     for name in ("cat/1.txt", "dog/2.txt"):
         (tmp_path / name).parent.mkdir()
@@ -286,6 +290,7 @@ def test_a_folder_is_a_source(tmp_path: Path) -> None:
         read(tmp_path, input_format="lines", input_csv=CsvOptions(delimiter=";"))
 
 
+@pytest.mark.slow
 def test_a_query_reads_no_file_that_it_does_not_need(tmp_path: Path) -> None:
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "1.jpg").write_bytes(b"broken")

@@ -16,6 +16,8 @@ from akrunner.tables.names import TableName
 from akrunner.tables.sql import Queries
 from akrunner.tables.statements import Statement, run, split
 
+pytestmark = pytest.mark.slow
+
 
 def done(store: LocalTables, text: str, **more: Any) -> list[Any]:
     """What each statement said, or its rows."""

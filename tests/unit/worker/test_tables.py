@@ -532,6 +532,7 @@ def test_children_send_at_once_and_never_what_waited_at_the_fork(
     assert sent == ["child", "child", "own"], "without what waits in the parent"
 
 
+@pytest.mark.slow
 def test_a_writer_sends_what_comes_together(host: Host) -> None:
     writer = TableWriter("out", 3)
     for i in range(10_000):
@@ -564,6 +565,7 @@ def test_a_writer_sends_what_comes_together(host: Host) -> None:
     assert host.asked[-1] == (frames.CLOSE_TABLE, {"request": 1, "rows": 10_001, "whole": True})
 
 
+@pytest.mark.slow
 def test_the_end_closes_what_the_script_has_left_open(host: Host) -> None:
     from akrunner.worker.tables import writer as writers
 

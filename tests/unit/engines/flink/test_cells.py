@@ -31,6 +31,7 @@ CELLS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(CELLS, st.lists(CELLS, max_size=3), st.lists(st.lists(CELLS, max_size=2), max_size=2)), max_size=6))
 def test_a_row_is_the_same_again(row: list[Any]) -> None:
     found = unpacked(packed(row))

@@ -138,6 +138,7 @@ def test_rubbish_is_sent_away(said: bytes, tls: bool) -> None:
         a_real_one_comes(server, door)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tls", [True, False])
 def test_hundreds_that_say_nothing_hold_up_nobody(tls: bool) -> None:
     with listening(issued(tls)) as (server, door), contextlib.ExitStack() as held:
@@ -352,6 +353,7 @@ def two_free_ports() -> int:
                 return port
 
 
+@pytest.mark.slow
 def test_strangers_are_no_news_for_the_terminal() -> None:
     program = (
         "import socket, os\nfrom akrunner.engines.flink.host.issue import check_libraries, issued\n"
@@ -396,6 +398,7 @@ def test_libraries_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch)
     issue.check_libraries(tls=False)
 
 
+@pytest.mark.slow
 def test_who_only_asks_for_a_jobs_state_needs_none_of_them() -> None:
     program = (
         "import sys; sys.modules['cryptography'] = sys.modules['grpc'] = sys.modules['google.protobuf'] = None\n"
@@ -410,6 +413,7 @@ def test_who_only_asks_for_a_jobs_state_needs_none_of_them() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_an_agents_python_needs_no_cryptography() -> None:
     program = (
         "import sys; sys.modules['cryptography'] = sys.modules['psutil'] = None\n"

@@ -33,6 +33,7 @@ def test_a_stall_that_only_warns_is_told_again_and_again() -> None:
     assert play.state.verdict is None and len(play.warnings()) == 3
 
 
+@pytest.mark.slow
 def test_never_when_nobody_minds() -> None:
     play = entered(wait={"stall_timeout": 0.0})
     play.wait(2000)

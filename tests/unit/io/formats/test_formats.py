@@ -225,6 +225,7 @@ def test_binary_files_that_are_read_as_text_are_named() -> None:
     assert "parquet" in told and "avro" in told
 
 
+@pytest.mark.slow
 def test_nobody_compares_names_of_formats() -> None:
     """What differs from format to format is said by its class."""
     names = {form.name for form in formats.BUILT_IN if not form.read_as}

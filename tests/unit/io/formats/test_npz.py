@@ -144,6 +144,7 @@ def test_columns_that_an_array_cannot_hold() -> None:
         FORMAT.check(pa.schema([("a", pa.binary())]))
 
 
+@pytest.mark.slow
 def test_the_output_is_there_when_it_is_committed(tmp_path: Path) -> None:
     batch = pa.record_batch({"a": [1, 2]})
     sink = PartsSink(f"{tmp_path}/out/", batch.schema, codec.write_examples, "npz")

@@ -86,6 +86,7 @@ def test_a_file_that_this_process_has_open(file: Path) -> None:
         assert rows(file, "u") == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["ours", "table", "connection", "quoted"])
 def test_a_new_table_may_have_the_name_of_a_variable(file: Path, table: str) -> None:
     sink = SYSTEM.output(f"duckdb:///{file}?table={table}", X, False)
@@ -96,6 +97,7 @@ def test_a_new_table_may_have_the_name_of_a_variable(file: Path, table: str) -> 
         SYSTEM.open(f"duckdb:///{file}", "SELECT * FROM pa", None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("declared", "kind", "good", "bad", "words"),
     [

@@ -111,6 +111,7 @@ def snapshots(catalog: SqlCatalog) -> int:
 # -- in
 
 
+@pytest.mark.slow
 def test_a_table_of_a_catalog(catalog: SqlCatalog) -> None:
     assert is_system(URL) and names_table(URL) and not SYSTEM.in_files(URL)
     assert rows() == [(0, "a"), (1, "b"), (2, "a"), (3, "b")]
@@ -150,6 +151,7 @@ def test_a_catalog_that_nobody_has_described(kind: type[SourceError], monkeypatc
         SYSTEM.open("iceberg://prd/ns.t", None, None) if kind is SourceError else SYSTEM.output("iceberg://prd/ns.t", X, False)
 
 
+@pytest.mark.slow
 def test_a_table_by_its_directory(catalog: SqlCatalog, tmp_path: Path) -> None:
     root = tmp_path / "lake" / "ns" / "t"
     write(URL, more(9, "c"))
@@ -254,6 +256,7 @@ def test_a_job_without_rows_makes_the_table(catalog: SqlCatalog) -> None:
     assert rows("iceberg://lake/ns.n") == []
 
 
+@pytest.mark.slow
 def test_rows_are_added_and_replaced_as_one_snapshot(catalog: SqlCatalog) -> None:
     write(URL, ROWS)
     assert snapshots(catalog) == 2 and len(rows()) == 8
@@ -267,6 +270,7 @@ def test_rows_are_added_and_replaced_as_one_snapshot(catalog: SqlCatalog) -> Non
     assert len(rows()) == 4
 
 
+@pytest.mark.slow
 def test_a_partition_is_replaced_and_gives_its_column(catalog: SqlCatalog) -> None:
     write(f"{URL}?partition=day=a", more(9, "a").select(["id"]), overwrite=True)
     assert rows() == [(1, "b"), (3, "b"), (9, "a")] and snapshots(catalog) == 2
@@ -276,6 +280,7 @@ def test_a_partition_is_replaced_and_gives_its_column(catalog: SqlCatalog) -> No
         write(f"{URL}?partition=id=1", more(10, "b"))
 
 
+@pytest.mark.slow
 def test_partitions_of_dates_and_nulls(catalog: SqlCatalog) -> None:
     days = pa.array([datetime.date(2026, 1, 2), datetime.date(2026, 1, 3), None])
     url = "iceberg://lake/ns.d"
@@ -321,6 +326,7 @@ def test_a_job_that_failed_leaves_nothing(catalog: SqlCatalog, tmp_path: Path, m
     assert files(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_another_writer_is_told_and_not_replaced(catalog: SqlCatalog, tmp_path: Path) -> None:
     sink = SYSTEM.output(URL, X, True)
     sink.write_rows(more(100, "a").to_batches()[0])
@@ -333,6 +339,7 @@ def test_another_writer_is_told_and_not_replaced(catalog: SqlCatalog, tmp_path: 
     assert rows() == there and {one for one in files(tmp_path) if "/data/" in one} == data
 
 
+@pytest.mark.slow
 def test_writers_of_several_partitions_do_not_disturb_each_other(catalog: SqlCatalog) -> None:
     other, same = (SYSTEM.output(f"{URL}?partition=day=a", X, True) for _ in range(2))
     for sink in (other, same):

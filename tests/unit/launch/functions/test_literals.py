@@ -117,6 +117,7 @@ def _there(function: Any) -> dict[str, Any]:
     return made
 
 
+@pytest.mark.slow
 def test_everyday_constants_go() -> None:
     text, shown = writing.source_of(uses)
     made = _there(uses)
@@ -282,6 +283,7 @@ def uses_a_packed(args: Any) -> Any:
     return PACKED
 
 
+@pytest.mark.slow
 def test_instances_of_ones_own_classes_go() -> None:
     assert repr(_there(uses_instances)["main"](0)) == repr(uses_instances(0))
 
@@ -296,6 +298,7 @@ def test_instances_that_are_more_than_what_they_hold_are_refused(function: Any, 
 LONG = {"array": lambda: np.zeros(10**9, np.uint8), "list": lambda: [0] * 10**8, "bytes": lambda: {"a": b"x" * 10**8}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LONG)
 def test_what_is_too_long_is_not_written_first(kind: str) -> None:
     """It would take minutes, and as much memory again."""

@@ -149,6 +149,7 @@ def test_class_attributes_that_were_changed(cells: Any, body: str, change: str, 
     assert cells("import numpy as np", f"class C:\n    {body}", change, "def use(c): return str(C.MEAN)") == want
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "change", "said"),
     [

@@ -114,6 +114,7 @@ def test_what_the_modules_change_themselves_is_no_matter(written: Write, text: s
     look(module, "LATE", "calls")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("do", "words"),
     [

@@ -422,6 +422,7 @@ INNOCENT = {
 }
 
 
+@pytest.mark.slow
 def test_what_programs_do_themselves_is_no_matter(project: Project) -> None:
     project(INNOCENT)
     work = load("shop.work")

@@ -149,11 +149,13 @@ def _run(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+@pytest.mark.slow
 def test_what_a_function_needs_goes_with_it() -> None:
     given = {"x": [1.0, 2.0]}
     assert _run(train)(given) == train(given) == [21.0, ("a", "b"), "of.a.script", "data/x", {"a": "akrunner.wire.frames"}]
 
 
+@pytest.mark.slow
 def test_each_line_has_the_number_it_has_in_its_file() -> None:
     text, shown = writing.source_of(train)
     assert os.path.samefile(shown, __file__)
@@ -371,6 +373,7 @@ def uses_what_was_decorated(args: Any) -> Any:
     return [Tagged.tag, Tagged.conf, Tagged.own, vars(Tagged)["made"]("ab"), vars(tagged)["tag"], Counted.label]
 
 
+@pytest.mark.slow
 def test_what_a_decorator_has_set_and_somebody_since_is_as_it_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _run(uses_what_was_decorated)(0) == [3, {"lr": 1}, 1, 2, 3, "Counted"]
     for thing, name, value in ((Tagged, "tag", 50), (Tagged, "own", 5), (tagged, "tag", 60), (Counted, "label", "changed")):
@@ -391,6 +394,7 @@ def uses_lambdas(args: Any) -> Any:
     return [SCALES["up"](2), SCALES["down"](9), SCALES["nest"](1)(2), twice(4), again(5), SEVENS["a"], long(1)]
 
 
+@pytest.mark.slow
 def test_lambdas_go_as_they_are_written() -> None:
     assert _run(uses_lambdas)(0) == uses_lambdas(0) == [6, 3.0, 3, 8, 120, 7, 11]
 
@@ -443,6 +447,7 @@ def test_what_was_added_to_a_class_or_a_function_goes(monkeypatch: pytest.Monkey
     assert _run(uses_what_was_added)(0) == [9, 0.5, ["a"], 1, 7]
 
 
+@pytest.mark.slow
 def test_what_its_source_does_not_say_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _run(has_defaults)(0) == 3
     assert _run(uses_classes)(0) == [1, 3, 2]
@@ -529,6 +534,7 @@ def test_one_without_a_source() -> None:
         writing.source_of(module["typed"])
 
 
+@pytest.mark.slow
 def test_the_same_function_is_the_same_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     made = writing.written(train)

@@ -12,6 +12,8 @@ from akrunner.pai_mode.shell import reader
 from tests.unit.pai_mode.shell.daily import DAILY
 from tests.unit.pai_mode.shell.table import READ, REFUSED
 
+pytestmark = pytest.mark.slow
+
 #: stands in for the client: what it is handed, each with a mark behind it
 _CLIENT = r"""#!/bin/sh
 seen=

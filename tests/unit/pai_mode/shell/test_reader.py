@@ -181,6 +181,7 @@ def test_of_several_ways_the_one_is_taken(
     assert [piece.text for piece in found.pieces] == statements
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text, told",
     [

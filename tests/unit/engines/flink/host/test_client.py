@@ -24,6 +24,7 @@ def package(tmp_path: Path) -> str:
     return path
 
 
+@pytest.mark.slow
 def test_python_reads_bytecode_there(package: str) -> None:
     room = zipimporter(f"{package}/akrunner/engines/flink/taskmanager")
     assert room.get_filename("agent").endswith("agent.pyc")
@@ -31,6 +32,7 @@ def test_python_reads_bytecode_there(package: str) -> None:
     assert room.get_code("agent").co_names
 
 
+@pytest.mark.slow
 def test_python_of_another_version_reads_text(package: str, tmp_path: Path) -> None:
     other = tmp_path / "other.zip"
     with zipfile.ZipFile(package) as ours, zipfile.ZipFile(other, "w") as theirs:

@@ -309,6 +309,7 @@ def test_no_thread_between_flink_and_a_task_does_either(
     assert f"akrunner's own thread '{kind}'" in told and "AttributeError: no such thing" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tls", [True, False])
 def test_a_task_comes_and_goes(tls: bool, leaves_nothing: Path, tmp_path: Path) -> None:
     with subtasks_of_one(tls) as (made, nobody):

@@ -33,6 +33,7 @@ def written(path: Path, values: list[int], group: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.integers(1, 6))
 def test_shares_are_even_and_complete(rows: list[int], tasks: int) -> None:
     groups = [Part("a", group, 0, count) for group, count in enumerate(rows)]
