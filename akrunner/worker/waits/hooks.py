@@ -86,6 +86,9 @@ def _watch_draws(made: Meter) -> None:
             if began < quick.until and id(source) == quick.of and thread() == quick.thread:
                 try:
                     drawn = real(*args, **kwargs)
+                except BaseException:
+                    quick.ends += 1
+                    raise
                 finally:
                     quick.last = clock()
                     quick.wait += quick.last - began

@@ -291,6 +291,17 @@ class Meter(object):
             return ""
         return "few" if all(part.calls <= looks.UNLOOKED for part in way.parts.values()) else self.looks.hindered
 
+    def _pipelines(self, way: Way, waited: Dict[Optional[int], float]) -> List[Dict[str, Any]]:
+        """Return the pipelines with what is known of them at the end. Args: waited: pipeline -> ns of waiting for it."""
+        seconds, ended = 1e-9, dict(way.ended)
+        if len(self.pipelines) == 1:
+            # whatever came to its end: of a session's graph it is not known which pipeline it draws from
+            ended = {0: sum(ended.values())}
+        return [
+            dict(one, waited=waited.get(place, 0) * seconds, filled=one.get("filled", 0) * seconds, ended=ended.get(place, 0))
+            for place, one in enumerate(self.pipelines)
+        ]
+
     def _record(self) -> Input:
         self._settled()
         way = self._read() or Way("", self._began)
@@ -325,10 +336,7 @@ class Meter(object):
             "python": dict(self.python.record(), steps=(self.python.wall - self._prepared) * seconds),
             "nodes": weighed(looked),
             "look": sum(part.look_ns for part in looked) * seconds,
-            "pipelines": [
-                dict(one, waited=waited.get(place, 0) * seconds, filled=one.get("filled", 0) * seconds)
-                for place, one in enumerate(self.pipelines)
-            ],
+            "pipelines": self._pipelines(way, waited),
             "tunes": self.tunes and any(one.get("tunes", True) for one in self.pipelines or [{}]),
             "version": self.version,
             "keeps": self.keeps,
