@@ -144,13 +144,17 @@ def times(record: Mapping[str, Any]) -> float | None:
     """
     nodes = chain_of(record)
     same = [one for one in record["pipelines"] if one["nodes"] == nodes]
+    ended = max([int(one.get("ended", 0)) for one in same], default=0)
     iterators = max([int(one["passes"]) for one in same], default=1)
+    if record["by"] == "session" and iterators > 1:
+        # Keras makes some in a graph that it does not draw from, and goes through the rows by one of them again and again
+        iterators = ended
     again = [place for place, node in enumerate(nodes) if _repeats(node) and node.get("count", -1) != 1]
     if not again:
-        return iterators
+        return iterators or None
     counts = [int(nodes[place].get("count", -1)) for place in again]
     cut = any(plain(node["node"]) in _CUTS for node in nodes[: again[-1]])
-    whole = min(iterators, max([int(one.get("ended", 0)) for one in same], default=0))
+    whole = min(iterators, ended)
     if min(counts) > 0 and not cut and whole:
         return max(iterators, whole * math.prod(counts))
     given, rows = record.get("given"), _of_task(record)

@@ -209,9 +209,7 @@ def _watch_functions(made: Meter) -> None:
                 return timing.quickly(calls, began, real, (self,) + args, kwargs)
             name, of = "call", None
         try:
-            return timing.timed(
-                made, name, of, real, (self,) + args, kwargs, iterator=_handed(args) if made.looks is not None else None
-            )
+            return timing.timed(made, name, of, real, (self,) + args, kwargs, iterator=_handed(args))
         except BaseException as e:
             raise shown.cut(e)
 

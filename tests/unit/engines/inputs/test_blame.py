@@ -72,6 +72,11 @@ def test_how_often_the_rows_of_a_task_came(above: list[dict[str, Any]], more: di
     assert blame.times(record({}, chain, **{"given": 100, **more})) == times
 
 
+@pytest.mark.parametrize("passes, ended, times", [(1, 0, 1), (2, 0, None), (2, 1, 1), (2, 3, 3)])
+def test_iterators_of_a_graph_are_no_passes(passes: int, ended: int, times: int | None) -> None:
+    assert blame.times(record({}, CHAIN, passes=passes, ended=ended, by="session")) == times
+
+
 def test_a_dataset_that_was_cut_did_not_come_to_the_end_of_its_passes() -> None:
     chain = [node("Take", 6), node("Repeat", 5, count=4), node("TFRecord", 1)]
     assert blame.times(record({}, chain, ended=1)) is None
