@@ -7,6 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+#: patterns of packages that do not fit together, and of modules that are missing
+_UNFIT = (
+    r"Failed to load the native TensorFlow runtime|DLL load failed|GLIBC|undefined symbol|numpy\.core\.multiarray|_ARRAY_API"
+)
+_MISSING = r"ModuleNotFoundError|ImportError|No module named"
 #: (the error's class or "" for any, pattern in the error's text or the log, the advice); the first that fits is taken
 _ADVICE: Sequence[tuple[str, str, str]] = (
     ("TaskDiedError", r"SIGKILL.*killed from outside",
@@ -22,10 +27,9 @@ _ADVICE: Sequence[tuple[str, str, str]] = (
     ("", r"SIGSEGV|SIGABRT",
      "a native library crashed: its log has the last words; --env TF_CPP_MIN_LOG_LEVEL=0 has it say more, and akrunner doctor "
      "looks at its environment"),
-    ("", r"Failed to load the native TensorFlow runtime|DLL load failed|GLIBC|undefined "
-    r"symbol|numpy\.core\.multiarray|_ARRAY_API",
+    ("", _UNFIT,
      "the environment does not fit together: akrunner doctor --python-env with it, akrunner env create makes one that does"),
-    ("", r"ModuleNotFoundError|ImportError|No module named",
+    ("", _MISSING,
      "a module is missing where the tasks run: --requirements FILE, --user-file for your own, or another --python-env"),
     ("StartError", "", "the worker's interpreter: akrunner doctor with its --python-env; a slow disk: --start-timeout"),
     ("JobStalledError", "", "stall.txt beside the logs says who waited for whom; --stall-timeout waits longer"),
@@ -42,6 +46,8 @@ _ADVICE: Sequence[tuple[str, str, str]] = (
     ("TaskDiedError", "", "its log has its last words; os._exit, a signal or a native crash ends a process like that"),
     ("ScriptFailedError", "", "mend the line of the script that the traceback ends at"),
 )  # fmt: skip
+#: what Python prints between an exception and one that was raised while it was handled
+_HANDLED = "\nDuring handling of the above exception, another exception occurred:\n"
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+), in ', re.MULTILINE)
 #: files that do not belong to the script: installed packages, Python's own modules, code without a file, code made by AutoGraph
 _FOREIGN = re.compile(r"[/\\](site|dist)-packages[/\\]|/lib/python\d|^<|__autograph_generated_file")
@@ -54,14 +60,17 @@ def advice(body: Mapping[str, Any], log: str) -> str:
     """
     first = body.get("failure") or {}
     error = str(body.get("error", ""))
-    words = "\n".join([str(body.get("message", "")), *(str(first.get(name, "")) for name in ("what", "traceback", "exit"))])
+    traceback = str(first.get("traceback", ""))
+    known = "\n".join([str(body.get("message", "")), *(str(first.get(name, "")) for name in ("what", "exit"))])
     for kind, pattern, told in _ADVICE:
         if kind and kind != error:
             continue
+        # a script that handles an ImportError goes on without that module: only the exception that it raised then counts
+        raised = traceback.rpartition(_HANDLED)[2] if pattern in (_UNFIT, _MISSING) else traceback
         # if a process died, its log may say why; if the script raised, its exception says so
-        said = words + "\n" + log if error == "TaskDiedError" else words
+        said = "\n".join([known, raised, *[log] * (error == "TaskDiedError")])
         if not pattern or re.search(pattern, said):
-            at = _last_line(str(first.get("traceback", ""))) if kind == "ScriptFailedError" else ""
+            at = _last_line(traceback) if kind == "ScriptFailedError" else ""
             return f"mend {at}: of the script's own lines in the traceback it is the last" if at else told
     return ""
 

@@ -8,7 +8,6 @@ import shlex
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from akrunner import leftovers
@@ -243,11 +242,10 @@ def kind_of(path: str, mounts: str = "/proc/self/mounts") -> tuple[str, str]:
     return best[1], best[2]
 
 
-def clock(also: Sequence[tuple[str, float]] = ()) -> list[Line]:
-    """Compare this machine's clock with the times of this program's files, of disks, and of servers that were asked anyway.
+def clock() -> list[Line]:
+    """Compare this machine's clock with the times of this program's files, and with the clock of the temp directory's disk.
 
-    No further server is asked for the time.
-    Args: also: (name of a server, its time minus this machine's, in seconds).
+    No server is asked for the time.
     """
     now = time.time()
     newest = max(os.path.getmtime(__file__), os.path.getmtime(os.__file__))
@@ -261,16 +259,15 @@ def clock(also: Sequence[tuple[str, float]] = ()) -> list[Line]:
                 "set it (timedatectl, chronyd): signatures for object stores are refused, and caches are taken for old",
             )
         ]
-    apart = [(who, skew) for who, skew in [*_disk_skew(), *also] if abs(skew) > _SKEW]
-    if apart:
-        said = ", ".join(f"{who} is {abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}" for who, skew in apart)
+    folder, skew = _disk_skew()
+    if abs(skew) > _SKEW:
+        said = f"the disk of {folder} is {abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}"
         return [Line("clock", LOOK, f"{shown}; {said}", "let both be set by the same time server")]
-    against = ", ".join(dict.fromkeys(["the temp directory's disk", *(who for who, _ in also)]))
-    return [Line("clock", OK, f"{shown}, as {against} {'have' if ',' in against else 'has'} it")]
+    return [Line("clock", OK, f"{shown}, as the temp directory's disk has it" if folder else shown)]
 
 
-def _disk_skew() -> list[tuple[str, float]]:
-    """Return (name, skew in seconds) of the clock by which the temp directory's disk dates its files, [] if it cannot be told.
+def _disk_skew() -> tuple[str, float]:
+    """Return the temp directory, and the skew in seconds of the clock by which its disk dates files; ("", 0) if it cannot be told.
 
     For a network disk, it is the server's clock.
     """
@@ -279,9 +276,9 @@ def _disk_skew() -> list[tuple[str, float]]:
         with tempfile.NamedTemporaryFile(prefix=".akrunner-", dir=folder) as f:
             f.write(b"now")
             f.flush()
-            return [(f"the disk of {folder}", os.stat(f.name).st_mtime - time.time())]
+            return folder, os.stat(f.name).st_mtime - time.time()
     except OSError:
-        return []
+        return "", 0.0
 
 
 def shared_memory(path: str = "/dev/shm") -> list[Line]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 
+import psutil
+
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
 from akrunner.launch import cgroups
 from akrunner.launch.texts import text
@@ -132,7 +134,8 @@ def processes(root: str = "/") -> list[Line]:
         rooms.append((limit - used, f"{used} of {limit} in this container (pids.max)"))
     soft = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     if soft != resource.RLIM_INFINITY and os.geteuid() != 0:
-        rooms.append((soft, f"{soft} for this user (ulimit -u)"))
+        used = _threads_of_user(os.getuid())
+        rooms.append((soft - used, f"{used} of {soft} for this user (ulimit -u)"))
     most = cgroups.number(os.path.join(root, "proc/sys/kernel/threads-max"))
     there = text(os.path.join(root, "proc/loadavg")).split()
     if most is not None and len(there) > 3 and "/" in there[3]:
@@ -148,6 +151,12 @@ def processes(root: str = "/") -> list[Line]:
         else ""
     )
     return [Line("processes and threads", state, about, do)]
+
+
+def _threads_of_user(user: int) -> int:
+    """Return the number of threads of all processes of a user, as far as this process can see them: what `ulimit -u` counts."""
+    found = psutil.process_iter(["uids", "num_threads"])
+    return sum(one.info["num_threads"] or 0 for one in found if one.info["uids"] is not None and one.info["uids"].real == user)
 
 
 def gib(size: int) -> str:

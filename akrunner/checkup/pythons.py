@@ -93,7 +93,8 @@ def own() -> list[Line]:
             missing.append(name)
     about = f"{sys.version.split()[0]} ({sys.executable}); {', '.join(versions)}"
     if missing:
-        return [Line("Python", BROKEN, f"{about}; not there: {', '.join(missing)}", "pip install . brings what akrunner needs")]
+        do = f"{interpreters.completing(sys.executable)} brings what akrunner needs"
+        return [Line("Python", BROKEN, f"{about}; not there: {', '.join(missing)}", do)]
     if not 11 <= sys.version_info[1] <= 13:
         return [
             Line("Python", LOOK, about, "3.11 to 3.13 are the versions that are tried; tasks may have their own (--python-env)")

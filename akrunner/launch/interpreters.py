@@ -120,6 +120,20 @@ def installing(path: str, package: str) -> str:
     return f"{path} -m pip install {package}"
 
 
+def completing(path: str) -> str:
+    """Return the command that installs the packages that akrunner lacks in an interpreter's environment, in versions that fit.
+
+    Args:
+        path: the interpreter that runs akrunner.
+    """
+    home = Path(path).parent.parent
+    if (home / "uv-receipt.toml").exists():
+        return "uv tool upgrade --reinstall akrunner"
+    if (home / "pipx_metadata.json").exists():
+        return f"pipx reinstall {home.name}"
+    return installing(path, "akrunner")
+
+
 def _has_line(path: Path, begins: str) -> bool:
     try:
         return any(line.startswith(begins) for line in path.read_text(encoding="utf-8").splitlines())

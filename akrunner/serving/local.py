@@ -20,12 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from akrunner.arrays import decoded
-from akrunner.checks import check_seconds
+from akrunner.checks import check_seconds, shown
+from akrunner.column_types import NUMBERS, family_of
 from akrunner.engines.base import Engine
 from akrunner.engines.causes import gist
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, DataError, ModelError, ScriptFailedError, TaskDiedError, TaskFailure
-from akrunner.foreign import ours
+from akrunner.foreign import in_words, ours
 from akrunner.io.frames import from_pandas, to_pandas
 from akrunner.io.pairing import as_input
 from akrunner.io.values import as_type
@@ -436,7 +437,7 @@ def _batch(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
                 what = f"lacks {missing[0]!r}" if missing else f"has {unknown[0]!r}, which is not among the columns"
                 raise DataError(f"row {at} {what}; the predictor takes {', '.join(names)}", row=at)
         elif not isinstance(row, (list, tuple)) or len(row) != len(names):
-            raise DataError(f"row {at} must be a dict, or {len(names)} values: {', '.join(names)}; it is {row!r}", row=at)
+            raise DataError(f"row {at} must be a dict, or {len(names)} values: {', '.join(names)}; it is {shown(row)}", row=at)
     for i, name in enumerate(names):
         columns.append([row[name] if isinstance(row, Mapping) else row[i] for row in rows])
     arrays = []
@@ -446,7 +447,9 @@ def _batch(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
         except _MISFITS as e:
             at = next((at for at, value in enumerate(values) if not _fits(field, value)), 0)
             raise DataError(
-                f"row {at}, column {field.name!r}: its value does not fit {field.type}: {e}", row=at, column=field.name
+                f"row {at}, column {field.name!r}: its value does not fit {field.type}: {in_words(e)}",
+                row=at,
+                column=field.name,
             ) from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
 
@@ -479,6 +482,10 @@ def _typed(schema: Schema, table: pa.Table) -> pa.Table:
 
 def _as_column(field: Field, values: list[Any]) -> pa.Array:
     if field.is_list:
+        text = next((one for one in values if isinstance(one, (str, bytes))), None)
+        if text is not None and family_of(field.type.value_type) in NUMBERS:
+            # numpy makes a list of one text of it, and Arrow would say that its length is wrong
+            raise TypeError(f"it is the text {shown(text)}, and no list of numbers")
         values = [None if value is None else np.asarray(value).reshape(-1) for value in values]
     return as_type(values, field.type)
 

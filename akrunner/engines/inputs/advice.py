@@ -54,8 +54,9 @@ def advised(record: Mapping[str, Any]) -> list[Advice]:
     return [_as_named(one, record) for one in told.values()]
 
 
-def _rank(one: Advice) -> tuple[float, float]:
-    return -one.saves, -one.share
+def _rank(one: Advice) -> tuple[float, bool, float]:
+    # a cache without a promise is advice for passes that nobody has seen: it comes behind what is seen
+    return -one.saves, one.rule == "cache", -one.share
 
 
 def _certain_without(record: Mapping[str, Any], found: list[Advice]) -> list[Advice]:
@@ -72,7 +73,7 @@ def _of_one_cache(found: list[Advice]) -> list[Advice]:
     """Merge two pieces of advice that ask for the same cache of `task_config`'s rows into one: the one that says more,
     with the gain of the other if that is larger."""
     short = next((one for one in found if one.rule != "cache" and one.change.startswith("cache=True")), None)
-    again = next((one for one in found if one.rule == "cache" and one.change.startswith("cache=True in it")), None)
+    again = next((one for one in found if one.rule == "cache" and "cache=True in it" in one.change), None)
     if short is None or again is None:
         return found
     both = replace(short, saves=max(short.saves, again.saves), likely=short.likely or again.likely)

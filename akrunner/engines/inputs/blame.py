@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +27,8 @@ _NODE = re.compile(r"(?P<parallel>Parallel)?(Finite|Forever)?(?P<kind>[A-Za-z]+?
 SEVERAL = ("FlatMap", "Interleave")
 #: nodes that TensorFlow makes of two of the script's datasets -> these two, the outer one first
 FUSED = {"MapAndBatch": ("Batch", "Map"), "ShuffleAndRepeat": ("Repeat", "Shuffle")}
+#: nodes that may end before what they draw from ends; nodes that make another number of rows of those that they are given
+_CUTS, _RECOUNTS = ("Take", "TakeWhile", "Zip"), (*SEVERAL, "Unbatch", "Zip", "Concatenate")
 #: share of the waiting that a node must have to be named
 _WORTH_NAMING = 0.15
 
@@ -129,22 +132,58 @@ def of_a_stream(record: Mapping[str, Any]) -> bool:
 
 
 def passes(record: Mapping[str, Any]) -> bool:
-    """Whether the script goes through the same rows more than once."""
-    if of_a_stream(record):
-        return False
-    nodes = chain_of(record)
-    again = any(_repeats(node) and node.get("count", -1) != 1 for node in nodes)
-    return again or any(one["nodes"] == nodes and one["passes"] > 1 for one in record["pipelines"])
+    """Whether the script goes, or may go, through the same rows more than once."""
+    often = times(record)
+    return not of_a_stream(record) and (often is None or often > 1)
 
 
-def times(record: Mapping[str, Any]) -> int:
-    """Return how often the script goes through the rows; 2 if it is more than once, and not known how often."""
+def times(record: Mapping[str, Any]) -> float | None:
+    """Return how often the script has gone through the rows, at least; None if that is not known.
+
+    A dataset that repeats its rows says only how often it would do so: a script may leave it in the first pass.
+    """
     nodes = chain_of(record)
-    again = [int(node.get("count", -1)) for node in nodes if _repeats(node)]
-    found = max([one["passes"] for one in record["pipelines"] if one["nodes"] == nodes], default=1)
-    for count in again:
-        found *= max(2, count) if count != 1 else 1
-    return int(found)
+    same = [one for one in record["pipelines"] if one["nodes"] == nodes]
+    ended = max([int(one.get("ended", 0)) for one in same], default=0)
+    iterators = max([int(one["passes"]) for one in same], default=1)
+    if record["by"] == "session" and iterators > 1:
+        # Keras makes some in a graph that it does not draw from, and goes through the rows by one of them again and again
+        iterators = ended
+    again = [place for place, node in enumerate(nodes) if _repeats(node) and node.get("count", -1) != 1]
+    if not again:
+        return iterators or None
+    counts = [int(nodes[place].get("count", -1)) for place in again]
+    cut = any(plain(node["node"]) in _CUTS for node in nodes[: again[-1]])
+    whole = min(iterators, ended)
+    if min(counts) > 0 and not cut and whole:
+        return max(iterators, whole * math.prod(counts))
+    given, rows = record.get("given"), _of_task(record)
+    if given and rows:
+        return max(iterators, float(rows / given))
+    return iterators if iterators > 1 else None
+
+
+def _of_task(record: Mapping[str, Any]) -> int | None:
+    """Return how many of the task's own rows the script has drawn, at most; None if it is not known, or the rows are others."""
+    nodes = chain_of(record)
+    # rows of several pipelines are counted together; and the script may make another number of rows
+    if "place" in record or not any(one.get("ours") for one in nodes):
+        return None
+    if any(plain(one["node"]) in _RECOUNTS and not one.get("ours") for one in nodes):
+        return None
+    rows: int | None = record.get("rows")
+    batched = [int(one["rows"]) for one in nodes if plain(one["node"]) == "Batch" and one.get("rows", 0) > 0]
+    # a map may make several rows of one, but no batches
+    return rows if rows is None or not batched else min(rows, int(record["batches"]) * math.prod(batched))
+
+
+def planned(record: Mapping[str, Any]) -> int:
+    """Return how often the script would go through the rows if it left no dataset before its end; 2 if it would do so again
+    and again."""
+    nodes = chain_of(record)
+    counts = [int(node.get("count", -1)) for node in nodes if _repeats(node)]
+    iterators = max([int(one["passes"]) for one in record["pipelines"] if one["nodes"] == nodes], default=1)
+    return iterators * math.prod(max(2, count) if count != 1 else 1 for count in counts)
 
 
 def cache_of(record: Mapping[str, Any]) -> int | None:

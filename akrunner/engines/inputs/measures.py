@@ -110,7 +110,7 @@ def first_pass(record: Mapping[str, Any]) -> float:
 
 
 def _batches_of_a_pass(record: Mapping[str, Any]) -> float:
-    """Return how many of the batches one pass has.
+    """Return how many of the batches one pass has, if the script went through as many passes as are known, or else planned.
 
     For images of `task_config` this follows from the number of rows: a script may end before it has gone through its rows
     as often as it asked for.
@@ -118,7 +118,7 @@ def _batches_of_a_pass(record: Mapping[str, Any]) -> float:
     given, rows = record.get("given"), record.get("rows")
     if given and rows and any(one.get("ours") and one.get("images") for one in blame.chain_of(record)):
         return float(record["batches"] * min(1.0, given / rows))
-    return float(record["batches"] / blame.times(record))
+    return float(record["batches"] / (blame.times(record) or blame.planned(record)))
 
 
 def line_of_python(record: Mapping[str, Any]) -> str:

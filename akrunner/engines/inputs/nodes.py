@@ -100,14 +100,17 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | N
             return _of_waiting(node, where, share, record)
         return _of_python_node(node, where, share, record)
     if likely.opens_files(node.facts, record):
-        again, decodes = blame.passes(record), any(one.get("decodes") for one in blame.chain_of(record))
+        often, decodes = blame.times(record), any(one.get("decodes") for one in blame.chain_of(record))
         # the work that is done in each pass after reading may take longer: a cache saves both
-        if again and decodes:
+        if (often or 1) > 1 and decodes:
             won *= _BESIDE_A_CACHE
         kept = (
             ""
-            if not again or decodes or blame.cache_of(record) is not None or blame.repeat_below(node, record) is not None
-            else "; or `.cache()` behind it, if it fits into memory"
+            if not blame.passes(record)
+            or decodes
+            or blame.cache_of(record) is not None
+            or blame.repeat_below(node, record) is not None
+            else f"; or{', for several passes,' * (often is None)} `.cache()` behind it, if it fits into memory"
         )
         return Advice(
             "small_files", share, won, f"{node.where} opens a file for every element",

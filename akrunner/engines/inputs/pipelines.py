@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,8 @@ from akrunner.engines.inputs.measures import MAIN, PROMISED, SOURCES, WORTH_SAYI
 _LATE, _LATE_SHARE = 1.0, 0.1
 #: the script makes an iterator for nearly every batch if there are at least this many, and at least this share of the batches
 _ITERATORS, _EACH = 8, 0.5
+#: a buffer of at most so many batches is full as soon as the first of them
+_FULL_SOON = 2
 #: a batch is small up to so many rows; the rule is for at least so many batches, each drawn in at most so many seconds
 _FEW_ROWS, _MANY_BATCHES, _DRAWN = 4, 1000, 0.0006
 #: factor for these seconds if no core of the machine is idle
@@ -157,6 +160,7 @@ def of_cache(record: Mapping[str, Any]) -> list[Advice]:
         share *= max(0.0, 1 - likely.python_costs(record))
     if share < WORTH_SAYING:
         return []
+    again = f"{'takes the time, and ' * (times is None)}does the same again in every pass over the rows"
     caches = [(place, node) for place, node in enumerate(blame.chain_of(record)) if blame.plain(node["node"]) == "Cache"]
     if any(behind(slow, place, record) for place, _ in caches):
         what = f"`cache`{_at(caches[0][1])} keeps nothing from one pass to the next"
@@ -164,28 +168,38 @@ def of_cache(record: Mapping[str, Any]) -> list[Advice]:
     elif slow.ours or slow.facts.get("ours"):
         if caches:
             return []
-        what = f"task_config's dataset at {blame.place(slow.facts.get('at') or slow.at)} does the same again in every pass over the rows"
+        what = f"task_config's dataset at {blame.place(slow.facts.get('at') or slow.at)} {again}"
         change = "cache=True in it, if the rows fit into memory"
     else:
-        what = f"{slow.where} does the same again in every pass over the rows"
+        what = f"{slow.where} {again}"
         below = blame.repeat_below(slow, record)
         if below is not None:
             return [_behind_a_repeat(what, share, times, below, "" if looked else unseen.look(record))]
         instead = f", instead of the one{_at(caches[0][1])}" if caches else ""
         repeat = "" if record.get("keeps", True) else f"; then `.repeat(n)`, and {_ONE_LOOP}"
         change = f"`.cache()` behind it{instead}, before shuffle and repeat, if what it makes is not random and fits into memory{repeat}"
-    return [Advice("cache", share, share * (1 - 1 / times) * PROMISED, what, change, "" if looked else unseen.look(record))]
+    return [_for_passes(Advice("cache", share, share, what, change, "" if looked else unseen.look(record)), times)]
 
 
-def _behind_a_repeat(what: str, share: float, times: int, repeat: Mapping[str, Any], likely: str) -> Advice:
+def _for_passes(one: Advice, times: float | None) -> Advice:
+    """Return advice that saves its share in each pass but the first, with what it wins in the passes that there were. If these
+    are not known, it promises nothing, and says for whom it is.
+
+    Args: times: how many passes there were, None if it is not known.
+    """
+    if times is None:
+        return replace(one, saves=0.0, change=f"if the script goes through them more than once, {one.change}")
+    return replace(one, saves=one.saves * (1 - 1 / times) * PROMISED)
+
+
+def _behind_a_repeat(what: str, share: float, times: float | None, repeat: Mapping[str, Any], likely: str) -> Advice:
     """Return the advice for a node that draws from a repeat: a cache right behind it would store all passes, and never be
     read."""
     away = "leave repeat= out of task_config.dataset()" if repeat.get("ours") else f"move `repeat`{_at(repeat)} behind it"
     change = f"{away}, and `.cache()` between them, if what it makes is not random and fits into memory"
     if repeat.get("ours"):
         change = f"{away}, and `.cache().repeat(n)` behind the map, if what it makes is not random and fits into memory"
-    saves = 0.0 if repeat.get("depth", 0) else share * (1 - 1 / times) * PROMISED
-    return Advice("cache", share, saves, what, change, likely)
+    return _for_passes(Advice("cache", share, 0.0 if repeat.get("depth", 0) else share, what, change, likely), times)
 
 
 def _worth_keeping(slow: list[Blamed], record: Mapping[str, Any]) -> Blamed | None:
@@ -207,22 +221,50 @@ def _at(node: Mapping[str, Any]) -> str:
 
 
 def of_shuffle(record: Mapping[str, Any]) -> list[Advice]:
-    nodes = [node for node in blame.chain_of(record) if blame.plain(node["node"]) == "Shuffle" and node.get("buffer", 0) > 0]
+    node = max(_shuffles(record), key=lambda one: _batches_in(one, record), default=None)
     first, main = record["first"], record["main"]
     late = first >= _LATE and first >= _LATE_SHARE * main
     # a buffer that fills slowly because images are decoded into it has a rule of its own
-    if not nodes or not late or record.get("place") or of_decoding(record) or record["by"] not in ("dataset", "batches"):
+    if node is None or not late or record.get("place") or of_decoding(record) or record["by"] not in ("dataset", "batches"):
         return []
-    node = nodes[0]
+    fills = _fills(node, record)
+    if _batches_in(node, record) <= _FULL_SOON or (_fills_again(node, record) and fills < PROMISED * first):
+        # it is the source that begins slowly
+        return []
     where = f" at {blame.place(node['at'])}" if node["at"] else ""
     return [
         Advice(
-            "shuffle", first / main, first / main * PROMISED,
+            "shuffle", first / main, min(first, fills) / main * PROMISED,
             f"the first batch came after {first:.1f} s: `shuffle`{where} fills its buffer of {node['buffer']:,} elements first",
             "a smaller buffer; shuffle names of files, or the rows once (akrunner pack), to mix them well all the same",
             of=MAIN,
         )
     ]  # fmt: skip
+
+
+def _shuffles(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [node for node in blame.chain_of(record) if blame.plain(node["node"]) == "Shuffle" and node.get("buffer", 0) > 0]
+
+
+def _batches_in(shuffle: Mapping[str, Any], record: Mapping[str, Any]) -> float:
+    """Return how many of the script's batches the buffer of a shuffle holds."""
+    above = itertools.takewhile(lambda one: one is not shuffle, blame.chain_of(record))
+    return float(shuffle["buffer"] / math.prod(max(1, one.get("rows", 1)) for one in above))
+
+
+def _fills(shuffle: Mapping[str, Any], record: Mapping[str, Any]) -> float:
+    """Return the seconds in which as many batches as a shuffle's buffer holds come in the later steps: filling it takes no
+    longer."""
+    later = max(1, int(record["batches"]) - 1)
+    return _batches_in(shuffle, record) * float(record["wait"] + record["between"]) / later
+
+
+def _fills_again(shuffle: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    """Whether the later steps tell how long the buffer takes to fill: most of their rows came from where it is filled, and
+    neither from the full buffer nor from a cache."""
+    behind = itertools.dropwhile(lambda one: one is not shuffle, blame.chain_of(record))
+    cached = any(blame.plain(one["node"]) == "Cache" for one in behind)
+    return not cached and bool(record["batches"] >= 2 * _batches_in(shuffle, record))
 
 
 def of_decoding(record: Mapping[str, Any]) -> list[Advice]:
@@ -238,10 +280,11 @@ def of_decoding(record: Mapping[str, Any]) -> list[Advice]:
         late = record["first"] / record["main"] if record["main"] > 0 and record["by"] in ("dataset", "batches") else 0.0
         # the first batch belongs to the first pipeline
         share = 0.0 if record.get("place") else max(late, 0.0)
+        most = _fills(node, record) / record["main"] if share and node.get("buffer", 0) > 0 else share
         where = f" at {blame.place(decoding['at'])}" if decoding["at"] else ""
         return [
             Advice(
-                "decode", share, share * PROMISED, f"`map`{where} decodes before `shuffle`, whose buffer holds decoded images",
+                "decode", share, min(share, most) * PROMISED, f"`map`{where} decodes before `shuffle`, whose buffer holds decoded images",
                 "shuffle first, then decode: the buffer fills at once, and takes a tenth of the memory",
                 of=MAIN,
             )

@@ -86,6 +86,9 @@ def _watch_draws(made: Meter) -> None:
             if began < quick.until and id(source) == quick.of and thread() == quick.thread:
                 try:
                     drawn = real(*args, **kwargs)
+                except BaseException:
+                    quick.ends += 1
+                    raise
                 finally:
                     quick.last = clock()
                     quick.wait += quick.last - began
@@ -206,9 +209,7 @@ def _watch_functions(made: Meter) -> None:
                 return timing.quickly(calls, began, real, (self,) + args, kwargs)
             name, of = "call", None
         try:
-            return timing.timed(
-                made, name, of, real, (self,) + args, kwargs, iterator=_handed(args) if made.looks is not None else None
-            )
+            return timing.timed(made, name, of, real, (self,) + args, kwargs, iterator=_handed(args))
         except BaseException as e:
             raise shown.cut(e)
 

@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Tuple, cast
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, cast
 
 from akrunner.wire.messages import Input
 from akrunner.worker.waits import lines, looks, python, ways
@@ -69,6 +69,8 @@ class Meter(object):
         self.pipelines: List[Dict[str, Any]] = []
         self._fed: Optional[Callable[[], Any]] = None
         self._sources: Dict[Optional[int], Optional[int]] = {}
+        self._fresh: Set[int] = set()
+        self._drawn: Dict[int, int] = {}
         self.tunes, self.keeps = False, True
         self.version = ""
         self.spent: Dict[str, int] = {}
@@ -96,7 +98,11 @@ class Meter(object):
         """
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
+            self._fresh.clear()
         self._sources[iterator] = pipeline
+        self._fresh.add(iterator)
+        # a function may be handed this iterator in its next step
+        self.wholly()
 
     def pass_done(self, pipeline: int) -> None:
         """Note the waiting of the first pass over a dataset, as a second iterator is about to be made.
@@ -138,11 +144,19 @@ class Meter(object):
         last = way.part
         way.turn(of)
         way.source = self._sources.get(of)
+        source = self._sources.get(iterator) if iterator is not None else way.source
+        self._draw(iterator if iterator is not None else of, source)
         if self.looks is not None and way.name in _READS:
-            self.looks.before(way, last, now, self._sources.get(iterator) if iterator is not None else way.source)
+            self.looks.before(way, last, now, source)
         after = clock()
         way.skip(after - now)
         return after
+
+    def _draw(self, iterator: Optional[int], pipeline: Optional[int]) -> None:
+        """Count an iterator that is drawn from for the first time. Keras 3 makes one at the end of each epoch that it never uses."""
+        if iterator in self._fresh and pipeline is not None:
+            self._fresh.discard(iterator)
+            self._drawn[pipeline] = self._drawn.get(pipeline, 0) + 1
 
     def after(self, way: Way, now: int) -> None:
         """Note that the script has made a step. Args: way: the way in which it reads; now: the time, in ns."""
@@ -291,6 +305,24 @@ class Meter(object):
             return ""
         return "few" if all(part.calls <= looks.UNLOOKED for part in way.parts.values()) else self.looks.hindered
 
+    def _pipelines(self, way: Way, waited: Dict[Optional[int], float]) -> List[Dict[str, Any]]:
+        """Return the pipelines with what is known of them at the end. Args: waited: pipeline -> ns of waiting for it."""
+        seconds, ended = 1e-9, dict(way.ended)
+        if len(self.pipelines) == 1:
+            # whatever came to its end: of a session's graph it is not known which pipeline it draws from
+            ended = {0: sum(ended.values())}
+        return [
+            dict(
+                one,
+                # of some kinds of iterators it is not seen when they are drawn from
+                passes=self._drawn.get(place) or one["passes"],
+                waited=waited.get(place, 0) * seconds,
+                filled=one.get("filled", 0) * seconds,
+                ended=ended.get(place, 0),
+            )
+            for place, one in enumerate(self.pipelines)
+        ]
+
     def _record(self) -> Input:
         self._settled()
         way = self._read() or Way("", self._began)
@@ -325,10 +357,7 @@ class Meter(object):
             "python": dict(self.python.record(), steps=(self.python.wall - self._prepared) * seconds),
             "nodes": weighed(looked),
             "look": sum(part.look_ns for part in looked) * seconds,
-            "pipelines": [
-                dict(one, waited=waited.get(place, 0) * seconds, filled=one.get("filled", 0) * seconds)
-                for place, one in enumerate(self.pipelines)
-            ],
+            "pipelines": self._pipelines(way, waited),
             "tunes": self.tunes and any(one.get("tunes", True) for one in self.pipelines or [{}]),
             "version": self.version,
             "keeps": self.keeps,

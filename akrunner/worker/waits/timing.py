@@ -41,6 +41,9 @@ def quickly(quick: Quick, began: int, real: Callable[..., Any], args: Any, kwarg
     """Call `real` and return its result. The step is only counted, and its time added up."""
     try:
         made = real(*args, **kwargs)
+    except BaseException:
+        quick.ends += 1
+        raise
     finally:
         quick.last = meter.clock()
         quick.wait += quick.last - began

@@ -26,12 +26,13 @@ class Quick(object):
         at: the index of the tensor of a batch that has its rows, None if none has.
         calls, rows, wait: calls, rows, and ns of waiting since the last step that was timed in full.
         last: when the last step ended, in ns.
+        ends: how many of these steps found that there are no more batches.
     """
 
-    __slots__ = ("at", "calls", "last", "of", "rows", "thread", "until", "wait")
+    __slots__ = ("at", "calls", "ends", "last", "of", "rows", "thread", "until", "wait")
 
     def __init__(self) -> None:
-        self.until = self.calls = self.rows = self.wait = self.last = 0
+        self.until = self.calls = self.rows = self.wait = self.last = self.ends = 0
         self.thread: Optional[int] = None
         self.of: Optional[int] = None
         self.at: Optional[int] = None
@@ -101,6 +102,7 @@ class Way(object):
         part: the part to which the current step belongs.
         source: the index of the pipeline that the current step draws from, None if it is unknown.
         waited: source -> ns of waiting.
+        ended: source -> how often a step found that there are no more batches.
         elsewhere: whether a thread other than the main one reads.
         early: what the script did besides reading and computing until the end of the first step -> (ns, how often).
         windows: [begin in ns, batches, ns in calls, ns between them] of intervals of equal length.
@@ -116,6 +118,7 @@ class Way(object):
         self.parts: Dict[Optional[int], Part] = {None: self.part}
         self.source: Optional[int] = None
         self.waited: Dict[Optional[int], int] = {}
+        self.ended: Dict[Optional[int], int] = {}
         self.elsewhere = False
         self.early: Dict[str, Tuple[int, int]] = {}
         self.windows: List[List[int]] = []
@@ -164,7 +167,9 @@ class Way(object):
         self.calls += 1
         part.calls += 1
         self._last = ended
-        if not end:
+        if end:
+            self.ended[self.source] = self.ended.get(self.source, 0) + 1
+        else:
             self.batches += 1
             self.rows = None if rows is None or self.rows is None else self.rows + rows
         if self.calls > 2:
@@ -181,13 +186,14 @@ class Way(object):
         self.batches += quick.calls
         self.wait += quick.wait
         self.waited[self.source] = self.waited.get(self.source, 0) + quick.wait
+        self.ended[self.source] = self.ended.get(self.source, 0) + quick.ends
         self.between += gap
         self.part.ns += quick.wait + gap
         if self.rows is not None:
             self.rows += quick.rows if quick.at is not None else quick.calls
         self._window(quick.last, quick.calls, quick.wait, gap)
         self._last = quick.last
-        quick.calls = quick.rows = quick.wait = quick.last = 0
+        quick.calls = quick.rows = quick.wait = quick.last = quick.ends = 0
 
     @property
     def last(self) -> Optional[int]:

@@ -37,6 +37,22 @@ def test_the_log_says_only_why_a_process_died_and_not_why_a_script_raised() -> N
     assert "less memory" not in told("ScriptFailedError", log="out of memory", what="raised KeyError")
 
 
+_NO_MODULE = (
+    "Traceback (most recent call last):\n  File \"/me/train.py\", line 2, in main\nModuleNotFoundError: No module named 'x'\n"
+)
+_WRONG = 'Traceback (most recent call last):\n  File "/me/train.py", line 4, in main\nValueError: 3 is no size\n'
+
+
+def test_a_module_that_a_script_can_do_without_is_not_missing() -> None:
+    handled = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    caused = "\nThe above exception was the direct cause of the following exception:\n\n"
+    assert told("ScriptFailedError", traceback=_NO_MODULE + handled + _WRONG).startswith("mend train.py:4:")
+    for traceback in (_NO_MODULE, _NO_MODULE + caused + _WRONG, _WRONG + handled + _NO_MODULE):
+        assert "a module is missing" in told("ScriptFailedError", traceback=traceback)
+    full = _NO_MODULE.replace("ModuleNotFoundError", "OSError: No space left on device")
+    assert "make room" in told("ScriptFailedError", traceback=full + handled + _WRONG), "nobody goes on without a disk"
+
+
 def test_the_words_of_the_error_itself_count_where_no_task_failed() -> None:
     assert "make room" in advice({"error": "WriteError", "message": "disk quota exceeded", "failure": None}, "")
     assert "make room" in advice({"error": "WriteError", "message": "the disk is full"}, "")

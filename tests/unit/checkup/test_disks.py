@@ -167,7 +167,11 @@ def test_a_current_directory_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert disks.clock()[0].state == OK
-    (line,) = disks.clock([("Flink", -300.0)])
-    assert line.state == LOOK and "Flink is 300 s behind" in line.found
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(disks, "_disk_skew", lambda: ("/mnt/t", -300.0))
+        (line,) = disks.clock()
+        assert line.state == LOOK and "the disk of /mnt/t is 300 s behind" in line.found
+        elsewhere.setattr(disks, "_disk_skew", lambda: ("", 0.0))
+        assert "disk" not in disks.clock()[0].found
     monkeypatch.setattr(disks.time, "time", lambda: 1e9)
     assert "newer" in disks.clock()[0].found

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -117,3 +120,30 @@ def test_processes_of_a_container(tmp_path: Path, most: int, now: int, state: st
     (line,) = limits.processes(root)
     if state != OK:
         assert line.state == state and f"{now} of {most} in this container" in line.found
+
+
+@pytest.mark.parametrize("soft, state", [(2000, OK), (1500, OK), (1400, LOOK), (1024, BROKEN), (900, BROKEN)])
+def test_what_a_user_has_started_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, soft: int, state: str) -> None:
+    def process(user: int | None, threads: int | None) -> SimpleNamespace:
+        return SimpleNamespace(info={"uids": user and SimpleNamespace(real=user), "num_threads": threads})
+
+    there = [process(7, 900), process(7, 100), process(8, 5000), process(None, None), process(7, None)]
+    monkeypatch.setattr(limits.psutil, "process_iter", lambda attrs: iter(there))
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, soft))
+    monkeypatch.setattr(limits.os, "geteuid", lambda: 7)
+    monkeypatch.setattr(limits.os, "getuid", lambda: 7)
+    (line,) = limits.processes(str(tmp_path))
+    assert (line.state, line.found) == (state, f"1000 of {soft} for this user (ulimit -u)")
+
+
+def test_the_threads_of_this_user_are_counted() -> None:
+    over = threading.Event()
+    others = [threading.Thread(target=over.wait) for _ in range(3)]
+    try:
+        for one in others:
+            one.start()
+        assert limits._threads_of_user(os.getuid()) >= 4
+    finally:
+        over.set()
+        for one in others:
+            one.join()

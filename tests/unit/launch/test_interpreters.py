@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from akrunner.errors import PythonEnvError
-from akrunner.launch.interpreters import installing, resolve
+from akrunner.launch.interpreters import completing, installing, resolve
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,21 @@ def test_the_command_is_that_of_whoever_made_the_environment(
         (home / name).write_text(text)
     path = str(home / "bin" / "python")
     assert installing(path, package) == command.format(path=path)
+
+
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        ("uv-receipt.toml", "uv tool upgrade --reinstall akrunner"),
+        ("pipx_metadata.json", "pipx reinstall mine"),
+        ("pyvenv.cfg", "{path} -m pip install akrunner"),
+    ],
+)
+def test_what_akrunner_lacks_is_brought_by_whoever_made_the_environment(tmp_path: Path, file: str, command: str) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / file).write_text("")
+    path = str(tmp_path / "mine" / "bin" / "python")
+    assert completing(path) == command.format(path=path)
 
 
 def test_a_name_that_is_almost_an_environments() -> None:

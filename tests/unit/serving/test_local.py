@@ -39,6 +39,35 @@ def test_frames_that_are_none_of_its_rows(given: object, said: str) -> None:
         local._typed(ROWS, pa.table(given))
 
 
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"v": "ab"}, r"row 0, column 'v': .*: it is the text 'ab', and no list of numbers"),
+        ({"v": b"ab"}, r"column 'v': .*: it is the text b'ab', and no list of numbers"),
+        ({"v": [1.0]}, r"column 'v': .*: Length of item not correct"),
+        ({"v": "ab" * 999}, r"column 'v': .*\(2000 characters\)"),
+        ({"x": [0.5] * 999}, r"column 'x': its value does not fit float: Could not convert \[0.5, 0.5, .*\.\.\.$"),
+    ],
+)
+def test_values_that_do_not_fit_are_told_in_a_line(row: dict[str, object], said: str) -> None:
+    with pytest.raises(DataError, match=said) as refused:
+        local._batch(ROWS, [{"x": 1.0, "v": [1.0, 2.0], "c": "a", **row}])
+    assert len(str(refused.value)) < 700
+
+
+def test_a_vector_that_is_no_row_is_not_told_whole() -> None:
+    with pytest.raises(
+        DataError, match=r"row 0 must be a dict, or 3 values: x, v, c; it is \[0.5, 0.5, .*characters\)$"
+    ) as refused:
+        local._batch(ROWS, [[0.5] * 999])
+    assert len(str(refused.value)) < 200
+
+
+def test_a_text_may_be_a_list_of_one_text() -> None:
+    rows = Schema.from_arrow(pa.schema([("s", pa.list_(pa.string()))]))
+    assert local._batch(rows, [{"s": "ab"}]).to_pylist() == [{"s": ["ab"]}]
+
+
 def test_a_predictor_shows_what_it_takes_and_gives() -> None:
     predictor = local.LocalPredictor.__new__(local.LocalPredictor)
     predictor.input_schema, predictor.output_schema = ROWS, pa.schema([("y", pa.float32())])

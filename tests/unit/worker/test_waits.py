@@ -63,6 +63,51 @@ def test_the_call_that_finds_the_end_is_no_batch() -> None:
     assert made.batches == 2 and made.rows == 64 and made.wait == 2 * SECOND
 
 
+def test_it_is_known_how_often_each_dataset_came_to_its_end(clocks: meter.Meter) -> None:
+    clocks.pipelines = [{"nodes": [], "passes": 1}, {"nodes": [], "passes": 2}]
+    made = clocks.way("dataset")
+    assert made is not None
+    for iterator, pipeline_of, ends in ((1, 0, False), (2, 1, True), (3, 1, True), (4, None, True)):
+        clocks.draws_from(iterator, pipeline_of)
+        for end in (False, ends):
+            clocks.before(made, iterator)
+            made.drew(0, SECOND, 8, end)
+    assert [one["ended"] for one in clocks.record()["pipelines"]] == [0, 2]
+    # of a single dataset it is the end of whatever was drawn from: a session's graph has no pipeline of its own
+    del clocks.pipelines[1]
+    assert [one["ended"] for one in clocks.record()["pipelines"]] == [3]
+
+
+def test_an_iterator_that_nobody_draws_from_is_no_pass(clocks: meter.Meter) -> None:
+    """Keras 3 makes one more at the end of each epoch, whose first step may come within the milliseconds that are only counted."""
+    clocks.pipelines = [{"nodes": [], "passes": 4}, {"nodes": [], "passes": 3}]
+    fit = clocks.way("function")
+    assert fit is not None
+    for iterator, pipeline_of, steps in ((1, 0, 3), (2, 0, 0), (3, 0, 2), (4, 0, 0), (5, None, 2)):
+        fit.quick.until = meter.clock() + SECOND
+        clocks.draws_from(iterator, pipeline_of)
+        assert fit.quick.until == 0
+        for _ in range(steps):
+            clocks.before(fit, 77, iterator)
+            fit.drew(0, SECOND)
+    # a distribution's iterators are not seen when they are drawn from
+    assert [one["passes"] for one in clocks.record()["pipelines"]] == [2, 3]
+
+
+def test_an_end_that_comes_while_steps_are_only_counted_is_one_too(clocks: meter.Meter) -> None:
+    def ended() -> None:
+        raise StopIteration
+
+    made = way((1, 1), (1, 1), (1, 1))
+    made.source = 7
+    timing.quickly(made.quick, meter.clock(), lambda: None, (), {})
+    with pytest.raises(StopIteration):
+        timing.quickly(made.quick, meter.clock(), ended, (), {})
+    made.settle()
+    made.settle()
+    assert (made.ended, made.batches) == ({7: 1}, 4)
+
+
 def test_steps_that_were_only_counted_are_taken_over_with_what_was_between_them() -> None:
     made = way((1, 1), (1, 1), (1, 1))
     quick = made.quick

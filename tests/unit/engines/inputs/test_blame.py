@@ -45,12 +45,42 @@ def test_of_several_pipelines_it_is_not_known_which_one_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "facts, passes, times",
-    [({}, 1, 2), ({"count": 3}, 1, 3), ({"count": -1}, 1, 2), ({"count": 1}, 1, 1), ({"count": 3}, 2, 6), ({"count": 1}, 4, 4)],
+    "facts, passes, ended, planned, times",
+    [
+        ({}, 1, 0, 2, None), ({}, 1, 1, 2, None), ({"count": 3}, 1, 0, 3, None), ({"count": 3}, 1, 1, 3, 3), ({"count": -1}, 1, 1, 2, None), ({"count": 0}, 1, 1, 2, None),
+        ({"count": 1}, 1, 0, 1, 1), ({"count": 3}, 2, 0, 6, 2), ({"count": 3}, 2, 2, 6, 6), ({"count": 3}, 2, 1, 6, 3), ({"count": 3}, 1, 9, 3, 3), ({"count": 1}, 4, 0, 4, 4),
+    ],
 )  # fmt: skip
-def test_how_often_a_script_goes_through_the_rows(facts: dict[str, Any], passes: int, times: int) -> None:
-    told = record({}, [node("Repeat", 5, **facts), node("TFRecord", 1)], passes=passes)
-    assert blame.times(told) == times and blame.passes(told) == (times > 1)
+def test_how_often_a_script_goes_through_the_rows(
+    facts: dict[str, Any], passes: int, ended: int, planned: int, times: int | None
+) -> None:
+    told = record({}, [node("Repeat", 5, **facts), node("TFRecord", 1)], passes=passes, ended=ended)
+    assert blame.times(told) == times and blame.passes(told) == (times != 1) and blame.planned(told) == planned
+
+
+@pytest.mark.parametrize(
+    "above, more, times",
+    [
+        # half a pass, a pass, two and a half
+        ([], {"rows": 50}, 1), ([], {"rows": 100}, 1), ([], {"rows": 250}, 2.5), ([], {"rows": 250, "passes": 3}, 3), ([], {"rows": 400, "ended": 1}, 4),
+        ([], {"rows": None}, None), ([], {"rows": 250, "place": 0}, None), ([node("FlatMap", 9)], {"rows": 250}, None), ([node("FlatMap", 9, ours=True)], {"rows": 250}, 2.5),
+        ([node("Take", 9)], {"rows": 250, "ended": 1}, 2.5), ([node("Map", 9), node("Batch", 8, rows=10, ours=True)], {"rows": 250, "batches": 15}, 1.5),
+    ],
+)  # fmt: skip
+def test_how_often_the_rows_of_a_task_came(above: list[dict[str, Any]], more: dict[str, Any], times: float | None) -> None:
+    chain = [*above, node("Repeat", 5, count=4, ours=True), node("TFRecord", 1, ours=True)]
+    assert blame.times(record({}, chain, **{"given": 100, **more})) == times
+
+
+@pytest.mark.parametrize("passes, ended, times", [(1, 0, 1), (2, 0, None), (2, 1, 1), (2, 3, 3)])
+def test_iterators_of_a_graph_are_no_passes(passes: int, ended: int, times: int | None) -> None:
+    assert blame.times(record({}, CHAIN, passes=passes, ended=ended, by="session")) == times
+
+
+def test_a_dataset_that_was_cut_did_not_come_to_the_end_of_its_passes() -> None:
+    chain = [node("Take", 6), node("Repeat", 5, count=4), node("TFRecord", 1)]
+    assert blame.times(record({}, chain, ended=1)) is None
+    assert blame.times(record({}, [*chain[1:2], *chain[:1], chain[2]], ended=1)) == 4
 
 
 def test_a_cache_serves_later_passes_only_where_there_are_some() -> None:

@@ -62,8 +62,11 @@ def test_work_that_is_done_again_in_every_pass_is_worth_a_cache() -> None:
 
 def test_a_cache_behind_a_repeat_would_never_be_read() -> None:
     chain = [node("Batch", 32, rows=8), node("Map", 31, decodes=True), node("Repeat", 30, count=4), node("TFRecord", 29)]
-    (one,) = of_cache(told(chain, asked=0))
-    assert "move `repeat` at train.py:30 behind it, and `.cache()` between them" in one.change
+    (one,) = of_cache(told(chain, asked=0, ended=1))
+    assert (
+        one.saves == pytest.approx(0.4 * 3 / 4 / 2)
+        and "move `repeat` at train.py:30 behind it, and `.cache()` between them" in one.change
+    )
 
 
 SHUFFLED = [node("Batch", 33, rows=8), node("Shuffle", 32, buffer=10_000), node("TFRecord", 30)]
@@ -79,11 +82,45 @@ def test_a_shuffle_that_makes_the_first_batch_late(more: dict[str, Any], share: 
     assert all("`shuffle` at train.py:32 fills its buffer of 10,000 elements" in one.what for one in found)
 
 
+@pytest.mark.parametrize(
+    "buffer, rows, more, saves",
+    [
+        # steps of a second; a buffer that is full as soon as a batch or two are
+        (16, 512, {}, None), (1024, 512, {}, None),
+        # three batches fill in three seconds at most, and the first batch took 30: it is the source that began late
+        (1536, 512, {}, None), (1536, 512, {"first": 5.0}, 3 / 40 / 2), (5120, 512, {}, 10 / 40 / 2), (10_240, 512, {}, 20 / 40 / 2),
+        # nobody knows how long it took: most rows came out of the full buffer, or out of a cache
+        (1536, 512, {"batches": 5, "wait": 2.0, "between": 2.0}, 3 / 40 / 2), (1536, 512, {"cached": True}, 3 / 40 / 2), (10_240, 512, {"batches": 1, "wait": 0.0, "between": 0.0}, 0.0),
+    ],
+)  # fmt: skip
+def test_a_shuffle_is_promised_no_more_than_its_buffer_takes(
+    buffer: int, rows: int, more: dict[str, Any], saves: float | None
+) -> None:
+    cache = [node("Cache", 31)] * more.pop("cached", False)
+    chain = [node("Batch", 33, rows=rows), node("Shuffle", 32, buffer=buffer), *cache, node("TFRecord", 30)]
+    found = of_shuffle(told(chain, **{"first": 30.0, "main": 40.0, "batches": 11, "wait": 8.0, "between": 2.0, **more}))
+    assert [one.saves for one in found] == ([pytest.approx(saves)] if saves is not None else [])
+
+
+def test_of_several_shuffles_the_one_that_holds_most_batches_is_named() -> None:
+    chain = [node("Shuffle", 34, buffer=4), node("Batch", 33, rows=8), node("Shuffle", 32, buffer=10_000), node("TFRecord", 30)]
+    (one,) = of_shuffle(told(chain, first=5.5))
+    assert "at train.py:32 fills its buffer of 10,000" in one.what
+    (one,) = of_shuffle(told([{**chain[0], "buffer": 2000}, *chain[1:]], first=5.5))
+    assert "at train.py:34 fills its buffer of 2,000" in one.what
+
+
 def test_images_are_shuffled_before_they_are_decoded() -> None:
     late = [node("Shuffle", 33, buffer=100), node("Map", 32, decodes=True), node("TFRecord", 30)]
     (one,) = of_decoding(told(late, first=2.2))
-    assert one.share == pytest.approx(0.2) and "`map` at train.py:32 decodes before `shuffle`" in one.what
+    assert (
+        one.share == pytest.approx(0.2)
+        and one.saves == pytest.approx(0.1)
+        and "`map` at train.py:32 decodes before `shuffle`" in one.what
+    )
     assert of_shuffle(told(late, first=5.5)) == [], "it has a rule of its own"
+    (little,) = of_decoding(told([{**late[0], "buffer": 2}, *late[1:]], first=2.2))
+    assert little.saves == pytest.approx(2 * (10 / 99) / 11 / 2), "two images are decoded in no time"
     for chain in (
         [late[1], late[0], late[2]],
         [late[0], node("Cache", 33), *late[1:]],

@@ -26,13 +26,14 @@ def record(
     wait: float = 8.0,
     between: float = 2.0,
     passes: int = 1,
+    ended: int = 0,
     **more: Any,
 ) -> dict[str, Any]:
     """Args: nodes: path -> (seconds of its own, calls)."""
     return {
         "by": "dataset", "asked": 20, "main": 11.0, "batches": 100, "rows": 3200, "wait": wait, "between": between, "outside": 0.0, "first": 0.1,
         "looked": 20, "look": 2.0, "known": True, "hidden": False, "elsewhere": False, "unlooked": 0.0, "nodes": [{"path": p, "own": own, "calls": calls} for p, (own, calls) in nodes.items()],
-        "pipelines": [{"nodes": chain, "passes": passes}], "windows": [[0.0, 100, wait, between]], "spent": {}, "lines": [], "looks": 50,
+        "pipelines": [{"nodes": chain, "passes": passes, "ended": ended}], "windows": [[0.0, 100, wait, between]], "spent": {}, "lines": [], "looks": 50,
         "cores": 4, "idle": 3.0, "busy": None, **more,
     }  # fmt: skip
 
@@ -373,10 +374,32 @@ def test_a_cache_wins_the_more_the_more_passes_there_are() -> None:
 
     assert saves(2) == pytest.approx(0.2) and saves(2) < saves(3) < saves(8) < 0.4
     repeated = [node("Repeat", 9, count=8), *BOTH]
-    assert first(record(LOOKED, repeated, used=1.9)).saves == pytest.approx(saves(8))
-    for never in (1, 0):
-        once = [node("Repeat", 9, count=never), *BOTH]
-        assert ("cache" in [one.rule for one in advised(record(LOOKED, once, used=1.9))]) == (never != 1)
+    assert first(record(LOOKED, repeated, used=1.9, ended=1)).saves == pytest.approx(saves(8))
+    once = [node("Repeat", 9, count=1), *BOTH]
+    assert "cache" not in [one.rule for one in advised(record(LOOKED, once, used=1.9, ended=1))]
+
+
+@pytest.mark.parametrize("count, ended", [(8, 0), (-1, 0), (0, 1)])
+def test_a_dataset_that_repeats_and_may_be_left_in_its_first_pass_is_promised_nothing(count: int, ended: int) -> None:
+    chain = [node("Repeat", 9, count=count), *BOTH]
+    known, cache = advised(record(LOOKED, chain, used=1.9, ended=ended))
+    assert (known.rule, cache.rule, cache.saves) == ("busy_map", "cache", 0.0)
+    assert "`Map` at train.py:8 takes the time, and does the same again in every pass over the rows" in cache.what
+    assert cache.change.startswith("if the script goes through them more than once, `.cache()` behind it, before shuffle and")
+    said = wording.verdict({"inputs": {"chief:0": record(LOOKED, chain, used=1.9, ended=ended)}})
+    assert not any("saves" in one for one in said)
+
+
+@pytest.mark.parametrize("rows, saves", [(3200, None), (4800, 0.4 / 3), (32_000, 0.36)])
+def test_of_the_rows_of_a_task_it_is_known_how_often_they_came(rows: int, saves: float | None) -> None:
+    """Ten passes were asked for, and the script has left in the first, or the second, or was done."""
+    chain = [node("Repeat", 9, count=10, ours=True), BOTH[0], BOTH[1], BOTH[2], node("TFRecord", 7, ours=True)]
+    found = [
+        one
+        for one in advised(record(LOOKED, chain, used=1.9, given=3200, rows=rows, batches=rows // 32))
+        if one.rule == "cache"
+    ]
+    assert [one.saves for one in found] == ([pytest.approx(saves)] if saves is not None else [])
 
 
 def test_what_is_cached_too_early_is_cached_behind_what_is_slow() -> None:
@@ -1270,7 +1293,7 @@ def test_a_loop_that_makes_records_at_one_line_and_writes_them_at_another_is_nam
         line(26, 0.3, "loops", package="tensorflow", computes=0.9),
         line(27, 0.3, package="tensorflow"),
     ]
-    told = record({}, chain, wait=1.3, between=8.7, asked=0, lines=some, spent={"output": 0.1})
+    told = record({}, chain, wait=1.3, between=8.7, ended=1, asked=0, lines=some, spent={"output": 0.1})
     said = wording.verdict({"inputs": {"a": told}})
     assert said[0].startswith(
         "[a] 30% of the time since the first step, Python is at lines that take rows one by one, most often at train.py:25, which takes records apart, or makes"
@@ -1305,9 +1328,11 @@ def test_a_file_for_each_element_is_named_and_a_cache_beside_it() -> None:
         node("Repeat", 29, count=4),
         node("Map", 29, reads=True, splits=True),
     ]
-    told = record({}, chain, asked=0, tunes=True)
+    told = record({}, chain, ended=1, asked=0, tunes=True)
     (said,) = wording.verdict({"inputs": {"a": told}})
     assert "`Map` at train.py:29 opens a file for every element: pack them" in said and "or `.cache()` behind it" in said
+    (said,) = wording.verdict({"inputs": {"a": record({}, chain, asked=0, tunes=True)}})
+    assert "; or, for several passes, `.cache()` behind it" in said, "it may have left its first pass"
     once = record({}, [*chain[:2], chain[3], node("TensorSlice", 28)], asked=0, tunes=True)
     assert "cache" not in wording.verdict({"inputs": {"a": once}})[0]
     # behind it a cache would keep every row of four passes, and be read in none
@@ -1326,8 +1351,10 @@ def test_a_file_for_each_element_is_named_and_a_cache_beside_it() -> None:
 )
 def test_no_cache_alone_is_promised_to_who_draws_from_a_repeat(repeat: dict[str, Any], change: str, wins: bool) -> None:
     chain = [*CHAIN[:2], node("Map", 31, decodes=True), node("Repeat", 30, count=6, **repeat), node("TFRecord", 30)]
-    found = next(one for one in advised(record(MAPPED, chain)) if one.rule == "cache")
+    found = next(one for one in advised(record(MAPPED, chain, ended=1)) if one.rule == "cache")
     assert found.change.startswith(change) and (found.saves > 0) == wins
+    left = next(one for one in advised(record(MAPPED, chain)) if one.rule == "cache")
+    assert left.saves == 0 and left.change.startswith(f"if the script goes through them more than once, {change}")
 
 
 def test_every_wait_ends_in_a_cause_or_in_what_tells_it() -> None:
@@ -1447,7 +1474,7 @@ def test_python_that_computes_while_short_steps_do_keeps_them_waiting() -> None:
 def test_a_thread_of_the_scripts_that_computes_is_named_and_no_cache_is() -> None:
     spins = line(27, 1.0, "loops", main=False)
     chain = [node("Map", 31, ours=True, parses=True), node("Repeat", 31, ours=True, count=3), node("TFRecord", 31, ours=True)]
-    told = record({}, chain, wait=1.7, between=8.3, asked=0, lines=[spins])
+    told = record({}, chain, wait=1.7, between=8.3, ended=1, asked=0, lines=[spins])
     (said,) = wording.verdict({"inputs": {"a": told}})
     assert (
         "17% of the time of 100 steps is waiting for input; a thread that the script has started computes at train.py:27"
