@@ -164,6 +164,7 @@ class Timed(Engine):
         return super().run(*given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["batch", "into a file", "train", "stream"])
 def test_the_opening_of_a_table_is_in_the_time_that_its_job_may_take(given: Any, tmp_path: Path, verb: str) -> None:
     engine, drawn = Timed(), []

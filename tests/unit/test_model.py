@@ -80,6 +80,7 @@ def test_tables_alink_wrote(tmp_path: Path, nested: bool) -> None:
     assert content(Model.from_table(table).path) == {"saved_model.pb": b"graph" * 1000}
 
 
+@pytest.mark.slow
 def test_with_the_latest_checkpoint(folder: Path, tmp_path: Path) -> None:
     checkpoint = tmp_path / "ckpt"
     checkpoint.mkdir()
@@ -172,6 +173,7 @@ def test_from_a_url(folder: Path) -> None:
     fsspec.filesystem("memory").rm("/models", recursive=True)
 
 
+@pytest.mark.slow
 def test_saving_over_what_is_there(tmp_path: Path, folder: Path) -> None:
     """Only a SavedModel is replaced, and only by a whole one; a link stays."""
     model = Model(str(folder))

@@ -104,6 +104,7 @@ def test_a_stream_is_there_when_it_has_ended(tmp_path: Path) -> None:
     assert sorted(AkSourceBatchOp(filePath=str(tmp_path / "t")).collect()) == ROWS
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_stream_that_fails(tmp_path: Path) -> None:
     path = tmp_path / "t.ak"
     path.write_text("mine")

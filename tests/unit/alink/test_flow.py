@@ -155,6 +155,7 @@ def test_a_stream_is_printed_row_by_row(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == "id|s\n1|null\n2|b\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [-0.1, 1.1, "x", None])
 def test_a_sample_is_a_share(ratio: Any) -> None:
     with pytest.raises(ConfigError, match=f"sample: ratio={ratio!r}: give 0 to 1"):

@@ -14,6 +14,7 @@ from akrunner.errors import ConfigError
 FRAME = pd.DataFrame({"a": [1, 2], "s": ["x", None]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "kind"),
     [

@@ -106,6 +106,7 @@ def test_columns_and_types_without_running_anything() -> None:
         alink.KerasSequentialClassifierPredictStreamOp(trained, predictionCol="p").linkFrom(stream, stream)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "words"),
     [

@@ -104,6 +104,7 @@ def test_a_stream_is_converted_batch_by_batch(tmp_path: Any) -> None:
     assert (tmp_path / "out").read_text() == "2.0\n4.0\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "value", "target", "found", "name"),
     [

@@ -64,6 +64,7 @@ def test_names_and_types_need_no_row() -> None:
     assert (counted.times, counted.dry) == (0, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keep", "users", "times"), [(False, 2, 1), (True, 1, 1)])
 def test_what_several_use_or_is_kept_is_computed_once(keep: bool, users: int, times: int) -> None:
     counted = table().link(Counted(keep))
@@ -105,6 +106,7 @@ def test_nulls_are_none_and_frames_keep_whole_numbers() -> None:
     assert table().where("id > 9").collect() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "ids"),
     [
@@ -139,6 +141,7 @@ def test_errors_of_sorting_name_what_is_wrong(given: dict[str, Any], words: str)
         table().orderBy("x", **given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "rows"),
     [
@@ -154,6 +157,7 @@ def test_tables_are_joined(kind: str, rows: list[Any]) -> None:
     assert sorted(found, key=str) == sorted(rows, key=str)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "ids"), [("semi", [1]), ("ANTI", [2, 3])])
 def test_rows_that_have_a_partner_or_none(kind: str, ids: list[int]) -> None:
     assert sorted(row[0] for row in table().join(letters(), "a.s = b.s", type=kind).collect()) == ids

@@ -105,6 +105,7 @@ def test_defaults_are_alinks() -> None:
     assert alink.TFTableModelTrainBatchOp().getRemoveCheckpointBeforeTraining() is False
 
 
+@pytest.mark.slow
 def test_the_pages_are_those_of_the_declarations() -> None:
     sys.path.insert(0, str(ROOT / "docs" / "operators"))
     try:

@@ -20,6 +20,7 @@ def table() -> MemSourceBatchOp:
     return MemSourceBatchOp([(1, "a", 0.5), (2, "b", 1.5)], "id bigint, s string, x double")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("output", "reserved", "schema"),
     [

@@ -26,6 +26,7 @@ def flowed(*operators: StreamOperator) -> list[list[Any]]:
     return [one.rows for one in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "clause", "rows"),
     [
@@ -95,6 +96,7 @@ def test_a_share_that_is_none_is_an_error(ratio: float, again: bool) -> None:
         flowed(r.SampleStreamOp(ratio=ratio, withReplacement=again).linkFrom(stream()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fraction", "here"), [(0.0, 0), (0.25, 2), (0.5, 4), (1.0, 7)])
 def test_a_split_has_its_share_and_its_side_has_the_others(fraction: float, here: int) -> None:
     split = r.SplitBatchOp(fraction=fraction).linkFrom(table(7))

@@ -185,6 +185,7 @@ def test_the_files_go_where_the_job_fails(monkeypatch: pytest.MonkeyPatch) -> No
     assert run.files and not any(Path(one).exists() for one in run.files)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [TFTableModelTrainBatchOp, TF2TableModelTrainBatchOp])
 @pytest.mark.parametrize(("folder", "remove", "removes"), [("ckpt", True, True), ("ckpt", False, False), (None, True, False)])
 def test_a_trainer_is_told_where_its_checkpoints_are(

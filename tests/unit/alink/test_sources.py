@@ -158,6 +158,7 @@ def test_parquet_files_of_a_directory_and_of_what_pack_has_written(tmp_path: Pat
     assert sorted(ParquetSourceBatchOp(filePath=str(tmp_path / "out" / "all")).collect()) == [(7,), (8,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sink", "source"),
     [

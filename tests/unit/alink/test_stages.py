@@ -47,6 +47,7 @@ def model(tmp_path: Path) -> Model:
     return Model(str(tmp_path / "m"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "rows"),
     [

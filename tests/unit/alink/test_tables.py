@@ -59,6 +59,7 @@ def test_columns_without_running_anything() -> None:
     assert job.select("a + 1 AS b, v").getSchemaStr() == "b BIGINT, v ARRAY<FLOAT>"
 
 
+@pytest.mark.slow
 def test_sql() -> None:
     table = people()
     assert ids(table.where("x < 3 AND name = 'bob'")) == [2]

@@ -103,6 +103,7 @@ def test_a_row_that_is_no_tensor() -> None:
         alink.ToTensorBatchOp(selectedCol="v", tensorDataType="FLOAT").linkFrom(table("1e300")).collect()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "first"),
     [("FLATTEN", [1.0, 2.0, 3.0, 4.0]), ("SUM", [4.0, 6.0]), ("mean", [2.0, 3.0]), ("MAX", [3.0, 4.0]), ("MIN", [1.0, 2.0])],

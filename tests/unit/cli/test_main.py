@@ -262,6 +262,7 @@ def test_help_is_text_and_names_every_option(
     assert "[/" not in re.sub(r"\[/pt=VALUE\]", "", said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [one.name for one in COMMANDS.values() if one.is_long])
 def test_short_help_is_short_and_all_of_it_is_in_groups(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -73,6 +73,7 @@ def test_all_statements_are_one_object_with_their_lines(capsys: pytest.CaptureFi
     assert [(one["line"], one["rows"]) for one in told["statements"]] == [(1, [{"a": 1}]), (3, [{"b": 2}])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_statement_that_fails_stops_the_others_and_has_the_results_before_it(
     as_json: bool, capsys: pytest.CaptureFixture[str]

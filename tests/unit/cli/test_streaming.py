@@ -148,6 +148,7 @@ def test_an_output_is_committed_within_the_limits_of_the_job(folder: Path, monke
     assert seen == [(given.until, 30)] and (folder / "o.csv").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["stdout", "unread.csv", "unopened.csv", "whole.csv"])
 def test_a_reader_that_does_not_read_outlives_no_limit(where: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pa.record_batch([pa.array(range(200_000), pa.int64())], SCHEMA)

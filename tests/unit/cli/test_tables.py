@@ -102,6 +102,7 @@ def test_rows_go_to_stdout_as_lines(line: Any, text: str, root: Path, capfd: pyt
     assert capfd.readouterr().out == text
 
 
+@pytest.mark.slow
 def test_statements_tell_their_rows_and_where_they_stand(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (root.parent / "a.sql").write_text("\nSELECT id FROM iris WHERE id > ${LEAST};\nSELECT count(*) AS n FROM iris;\n")
     found = told(["sql", "-p", "demo", "-f", str(root.parent / "a.sql"), "--var", "LEAST=1"], capsys)["results"]

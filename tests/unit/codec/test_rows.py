@@ -90,6 +90,7 @@ def same(one: Any, other: Any, name: str) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("uneven", ["keep", "pad"])
 def test_the_same_rows_in_both_formats(tmp_path: Path, seed: int, uneven: str) -> None:
@@ -133,6 +134,7 @@ def test_what_is_not_as_the_host_writes_it(tmp_path: Path) -> None:
         list(records.cut(data[:-1]))
 
 
+@pytest.mark.slow
 def test_no_tensorflow_is_imported(tmp_path: Path) -> None:
     both(table(3, 1), tmp_path, 3, batch_size=3)
     code = (

@@ -60,6 +60,7 @@ def test_one_large_file_does_not_make_all_others_large(asked: Asked) -> None:
     assert wanted[0] > 30 * _MB and wanted == sorted(wanted, reverse=True) and wanted[-1] == 8 * _MB
 
 
+@pytest.mark.slow
 def test_files_as_large_as_the_last_ask_once(asked: Asked) -> None:
     asked.of(33 * _MB)
     assert [len(asked.of(33 * _MB)) for _ in range(5)] == [1] * 5

@@ -11,6 +11,7 @@ from akrunner.errors import SourceError
 from akrunner.folders import texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "lines"),
     [

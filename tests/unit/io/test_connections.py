@@ -112,6 +112,7 @@ def test_a_query_without_rows_has_its_columns(connected: Any) -> None:
     assert table.schema.names == ["id", "s"] and read(table) == []
 
 
+@pytest.mark.slow
 def test_results_are_read_once(file: Path) -> None:
     engine = sqlalchemy.create_engine(f"sqlite:///{file}")
     with engine.connect() as connection:

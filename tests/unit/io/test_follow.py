@@ -53,6 +53,7 @@ def test_lines_in_pieces(form: str, parts: list[bytes], schema: Schema | None) -
     assert [row["a"] for row in rows] == [1, 2, 3] and rows[1]["s"] == "é"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_a_long_row(form: str) -> None:
     text = "x" * (3 << 20)

@@ -125,6 +125,7 @@ def test_what_is_no_array_of_objects_is_told_with_its_line(text: str, words: str
         rows(tmp_path / "t.json")
 
 
+@pytest.mark.slow
 def test_lines_are_counted_over_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(json_arrays, "PIECE_BYTES", 100)
     printed = json.dumps([{"a": number} for number in range(500)], indent=1)

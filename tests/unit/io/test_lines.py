@@ -67,6 +67,7 @@ def test_rows_whose_quotes_are_not_closed(
     assert (found.tolist(), rows, quote) == (ends, loose, opened)
 
 
+@pytest.mark.slow
 @given(st.text(alphabet='a,"\n\r', max_size=40), st.booleans())
 def test_rows_follow_one_another_wherever_quotes_are(text: str, last: bool) -> None:
     data = text.encode()

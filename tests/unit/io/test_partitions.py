@@ -129,6 +129,7 @@ def test_rows_of_a_directory_do_not_keep_the_others_in_memory() -> None:
     assert {rows.get_total_buffer_size() for _, rows in divided(batch, ["d"])} == {80}
 
 
+@pytest.mark.slow
 def test_many_columns_of_many_values_stay_apart() -> None:
     # the product of their numbers of values has more than 64 bits
     names = [f"c{at}" for at in range(6)]

@@ -176,6 +176,7 @@ def test_no_integer_of_a_frame_changes() -> None:
     assert frames.from_pandas(frame)["u"].to_pylist() == [2**64 - 1, None, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "later"),
     [

@@ -627,6 +627,7 @@ def test_a_failed_job_leaves_a_directory_as_it_was(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["out"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["o.csv", "o.parquet", "out/"])
 def test_rows_of_all_tasks_are_sorted(name: str, tmp_path: Path) -> None:
     out = laid_out(f"{tmp_path}/{name}", sort_by=(("s", True),))

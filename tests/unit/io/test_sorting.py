@@ -50,6 +50,7 @@ def test_by_several_columns_both_ways_with_nulls_last(place: Path) -> None:
     assert os.listdir(place) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
@@ -92,6 +93,7 @@ def test_times_are_sorted_as_times() -> None:
     assert sorted_rows(pa.table({"d": days}), ("d", True))["d"].to_pylist() == [days[0], days[1], None]
 
 
+@pytest.mark.slow
 def test_more_rows_than_a_batch() -> None:
     numbers = [at * 7919 % 100003 for at in range(100003)]
     table = pa.table({"n": numbers})

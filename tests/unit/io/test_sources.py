@@ -299,6 +299,7 @@ def test_days_and_times_of_day_count_the_same_in_memory_and_in_a_file(tmp_path: 
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "kind"),
     [("'12:00:00+05'::TIMETZ", "TIME WITH TIME ZONE"), ("'101'::BIT", "BIT"), ("3::UHUGEINT", "UHUGEINT")],
@@ -333,6 +334,7 @@ def test_a_database_is_told_its_url(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             opened(given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "s.arrow"])
 def test_two_columns_of_one_name_are_told_unless_a_query_names_them_apart(name: str, tmp_path: Path) -> None:
     table = pa.table([pa.array(["x"]), pa.array(["y"]), pa.array([1])], names=["a", "a", "b"])

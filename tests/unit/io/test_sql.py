@@ -84,6 +84,7 @@ def test_what_a_thread_raises_is_raised() -> None:
     assert heard(lambda: 3) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("select", "words"),
     [

@@ -378,6 +378,7 @@ def test_a_download_has_no_more_time_than_its_job(path: str, hostile: str, monke
         assert not Hostile.asked
 
 
+@pytest.mark.slow
 def test_the_pause_before_another_try_is_in_the_time_of_the_job(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Server.failures = 9
     slept: list[float] = []

@@ -98,6 +98,7 @@ def stop(process: subprocess.Popen[str]) -> None:
     process.stdout.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["plain", "with\na newline", "caf\udce9", 'a "quote" \\ and é', "x" * 200])
 def test_the_guard_removes_what_a_killed_process_held(state: Path, tmp_path: Path, name: str) -> None:
     process, guard = held("", "", tmp_path / name, tmp_path / "other")
@@ -190,6 +191,7 @@ def test_the_next_start_removes_what_host_and_guard_left(state: Path, tmp_path: 
     assert not os.listdir(tmp_path) and not os.listdir(state)
 
 
+@pytest.mark.slow
 def test_a_guard_that_was_told_nothing_goes_by_the_journal(state: Path, tmp_path: Path) -> None:
     last = """
 group = subprocess.Popen(["sleep", "1000"], start_new_session=True)
@@ -443,6 +445,7 @@ def test_one_guard_for_what_is_held_one_after_the_other(state: Path, fresh: None
     assert not psutil.pid_exists(guard) and os.listdir(state) == []
 
 
+@pytest.mark.slow
 def test_a_child_made_by_fork_ends_no_block_of_its_parent(state: Path, tmp_path: Path) -> None:
     code = """
 import os, sys

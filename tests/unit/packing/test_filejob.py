@@ -331,6 +331,7 @@ def test_images_that_a_stricter_check_left_out_are_told_to_stay_so(run: Run) -> 
     assert not any("check=" in one for one in run(kind="images", bad_rows="skip").warnings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampled", [0, 8])
 @pytest.mark.parametrize("listed", [False, True])
 def test_a_dry_run_says_what_a_file_is_that_cannot_be_packed(
@@ -375,6 +376,7 @@ def test_the_error_about_a_full_disk_has_the_room_beside_the_shard(run: Run, mon
     assert not [one for one in (run.out / ".pack").rglob(f"*{PARTIAL}")]
 
 
+@pytest.mark.slow
 def test_a_list_whose_columns_are_read_in_other_types_begins_anew(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.put(a="1", b="2")
     listed = run.source / "l.csv"

@@ -22,6 +22,7 @@ def test_passwords_and_signatures_of_urls_are_in_no_shard() -> None:
     assert "h/x.jpg" in hidden[1] and "page=2" in hidden[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"resize": 8}])
 @pytest.mark.parametrize("answer", [None, b"", b"<html>no picture</html>"])
 def test_files_of_unknown_size_have_a_guessed_one_if_none_can_be_read(answer: bytes | None, options: dict[str, Any]) -> None:

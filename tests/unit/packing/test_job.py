@@ -101,6 +101,7 @@ def test_progress_is_told_and_what_its_function_raises_is_named(texts: Path, tmp
         run(texts, tmp_path / "other", progress=raises)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "now", "words"),
     [
@@ -215,6 +216,7 @@ def test_a_split_that_was_given_once_and_not_again_is_named_in_the_users_words(t
         run(rows, tmp_path / "b", split=split)
 
 
+@pytest.mark.slow
 def test_all_settings_that_are_not_those_of_before_are_told_at_once(tmp_path: Path) -> None:
     rows = {"n": [*range(20)]}
     run(rows, tmp_path / "a")

@@ -68,6 +68,7 @@ def test_shards_that_are_removed_meanwhile_are_missed(run: Run, monkeypatch: pyt
     assert run().rows == 2
 
 
+@pytest.mark.slow
 def test_only_rows_of_new_files_are_packed(run: Run) -> None:
     run.put(a="n,label\n1,x\n2,y\n")
     first = run()
@@ -211,6 +212,7 @@ def packed_rows(run: Run) -> list[dict[str, Any]]:
     return [row for name in names for row in pq.read_table(run.out / name).to_pylist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize(
     ("first", "second", "rows", "why"),
@@ -244,6 +246,7 @@ def test_rows_whose_types_are_guessed_otherwise_are_read_again(run: Run, monkeyp
     assert any("its rows were read in other types" in one for one in found.warnings)
 
 
+@pytest.mark.slow
 def test_what_is_packed_as_a_whole_begins_again_with_a_new_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.put(a="n\n1\n")
     begin(run, monkeypatch, format="parquet", select="n * 2 AS m")
@@ -275,6 +278,7 @@ def test_new_files_that_are_read_by_other_rules_are_told(run: Run) -> None:
     assert [row["s"] for row in packed_rows(run)] == ["x", None]
 
 
+@pytest.mark.slow
 def test_decimals_are_read_as_those_that_are_packed(run: Run) -> None:
     def put(name: str, value: str) -> None:
         column = pa.array([Decimal(value)], pa.decimal128(10, 2))

@@ -43,6 +43,7 @@ def rows(state: State) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.slow
 def test_each_row_is_in_one_shard_of_its_split_and_shuffled(tmp_path: Path) -> None:
     state, settings = begun(tmp_path / "out")
     meter = Meter()

@@ -96,6 +96,7 @@ def test_rows_of_which_a_bit_has_changed_before_they_are_written_are_read_again(
     assert packed(tmp_path / "out") == packed(tmp_path / "right") != []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("how", ["skip", "a directory"])
 def test_a_part_without_a_good_file_is_told_as_where_nothing_was_begun(tmp_path: Path, how: str, overwrite: bool) -> None:
@@ -118,6 +119,7 @@ def test_a_part_without_a_good_file_is_told_as_where_nothing_was_begun(tmp_path:
     assert (done.rows, done.skipped_rows, done.total_rows) == (1, 1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize("what", ["result", "index", "plan", "clear", "_numbers", "finished", "publish", "_harm"])
 def test_whatever_fails_of_the_output_is_told_as_its_own(
@@ -136,6 +138,7 @@ def test_whatever_fails_of_the_output_is_told_as_its_own(
         pack(source, out, kind="files")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_copy_of_a_part_is_refused(tmp_path: Path, form: str) -> None:
     source, out = files(tmp_path / "in", 3), tmp_path / "out"
@@ -218,6 +221,7 @@ def test_what_a_run_that_was_killed_while_it_published_left_is_removed(tmp_path:
     assert sorted(path.name for path in part.iterdir()) == ["index.arrow", "plan.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [files, table])
 @pytest.mark.parametrize("name", ["all-00000.arrow", "all-00000.arrow.json", "plan.json", "index.arrow"])
 def test_one_in_a_part_that_was_begun_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, make: Any) -> None:
@@ -229,6 +233,7 @@ def test_one_in_a_part_that_was_begun_is_removed(tmp_path: Path, monkeypatch: py
     assert pack(source, out, **options).rows == (40 if make is files else 5000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_verify_finds_a_bit_of_what_is_packed(tmp_path: Path, form: str) -> None:
     source, out = files(tmp_path / "in"), tmp_path / "out"

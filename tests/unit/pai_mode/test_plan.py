@@ -384,6 +384,7 @@ def test_an_upload_that_fails_behind_a_job_says_that_the_job_succeeded(monkeypat
     os.rmdir(kept[0])
 
 
+@pytest.mark.slow
 def test_tables_are_what_their_names_say_however_they_are_spelt() -> None:
     kept = LocalTables("tables")
     for table, words in (("p.n", "(a bigint)"), ("q.m", "(b string) partitioned by (pt string, hh string)")):

@@ -78,6 +78,7 @@ def test_partitions_are_dropped_by_their_values(plain: LocalTables) -> None:
     assert partitions(plain, name) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "condition, left",
     [

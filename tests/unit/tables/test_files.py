@@ -129,6 +129,7 @@ def test_an_empty_table_becomes_a_file_with_its_columns(plain: LocalTables, tmp_
     assert not (tmp_path / "other.csv").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "text", "csv", "notes"),
     [

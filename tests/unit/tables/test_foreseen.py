@@ -105,6 +105,7 @@ def test_what_a_run_would_take(folder: Path, text: str) -> None:
     assert len(statements.run(text, _local, "p")) == len(split(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", REFUSED[2::5])
 def test_it_is_the_run_that_refuses_it(folder: Path, text: str) -> None:
     with pytest.raises(AkrunnerError) as run:
@@ -112,6 +113,7 @@ def test_it_is_the_run_that_refuses_it(folder: Path, text: str) -> None:
     assert run.value.statement == len(split(text))
 
 
+@pytest.mark.slow
 def test_what_hangs_on_a_statement_that_is_wrong_is_not_refused_for_it(folder: Path) -> None:
     found = refused("create table m as select s.* from missing s; insert into n select a, b, c from m; select nope from n", "p")
     assert [one is not None for one in found] == [True, False, True]

@@ -32,6 +32,7 @@ def insert(
     return inserted([Insert(name, keys, columns, query, overwrite)], store_of(store), "demo")
 
 
+@pytest.mark.slow
 def test_columns_go_by_their_places(plain: LocalTables) -> None:
     name = made(plain, "create table t (a bigint, b string)")
     assert insert(plain, name, "values (1, 'x'), (2, null)") == [2]
@@ -60,6 +61,7 @@ def test_a_value_becomes_one_of_the_columns_type(plain: LocalTables) -> None:
     assert rows(plain, name) == [tuple(kept for _, _, kept in values)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words, value, why",
     [
@@ -96,6 +98,7 @@ def test_rows_say_their_partition_where_the_statement_does_not(plain: LocalTable
     ]
 
 
+@pytest.mark.slow
 def test_a_partition_that_gets_rows_is_replaced_and_others_stay(plain: LocalTables) -> None:
     name = parted(plain)
     for n in (1, 2):
@@ -137,6 +140,7 @@ def test_a_table_without_partitions_takes_none(plain: LocalTables) -> None:
         insert(plain, TableName.parse("nope", "demo"), "select 1")
 
 
+@pytest.mark.slow
 def test_inserts_of_one_statement_read_what_was_there_before_and_count_together(plain: LocalTables) -> None:
     t, u = made(plain, "create table t (a bigint)", a=[1, 2]), made(plain, "create table u (a bigint)", a=[9])
     parts = [

@@ -392,6 +392,7 @@ def test_a_table_is_made_with_its_rows_or_not_at_all(store: LocalTables, named: 
     assert store.count(named("t")) == 0 and (root / "demo" / "t" / "notes.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_table_as_it_was(store: LocalTables, named: Named) -> None:
     name = made(store, named, "create table t (id bigint, s string)")
     put(store, name, x={"id": [1]})
@@ -413,6 +414,7 @@ def test_a_range_of_rows_is_no_output(store: LocalTables, named: Named) -> None:
             store.creating(named(text.replace("t?", "u?")), store.describe(named("t")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["overwrite", "drop", "rename"])
 @pytest.mark.parametrize("spec", ["", "/dt=1"])
 def test_a_query_reads_what_was_there_when_it_was_asked(

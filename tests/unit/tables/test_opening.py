@@ -90,6 +90,7 @@ def test_a_source_is_the_table_as_it_was(store: LocalTables, named: Named) -> No
     assert sum(batch.num_rows for batch in table.batches()) == 3
 
 
+@pytest.mark.slow
 def test_a_table_is_an_output(store: LocalTables, named: Named) -> None:
     schema = pa.schema([("V", pa.float32()), ("id", pa.int64())])
     for overwrite, count in ((False, 2), (False, 4), (True, 2)):
@@ -164,6 +165,7 @@ def test_a_row_is_not_taken_for_names(store: LocalTables, named: Named, tmp_path
     assert not store.exists(named("new")) and store.count(named("t/p=x")) == 2
 
 
+@pytest.mark.slow
 def test_a_csv_without_names(store: LocalTables, named: Named, tmp_path: Path) -> None:
     csv = tmp_path / "in.csv"
     csv.write_text('1,"a,b"\n2,\n')
@@ -197,6 +199,7 @@ def test_tables_are_written_to_files(store: LocalTables, named: Named, tmp_path:
     assert files.get(named("t/p=y"), str(tmp_path / "out.csv"), store) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["table", "out.parquet", "out/"])
 def test_an_output_and_output_tables_are_there_together_or_not_at_all(
     kind: str, store: LocalTables, named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

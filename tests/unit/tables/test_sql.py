@@ -55,6 +55,7 @@ def test_a_name_in_front_is_the_table_or_its_alias(filled: LocalTables) -> None:
     assert found == [(2, "x"), (3, "y")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pattern, names",
     [("`(dt|n)?+.+`", ["id", "s1", "s2"]), ("`s[0-9]`", ["s1", "s2"]), ("t.`S.+`", ["s1", "s2"])],

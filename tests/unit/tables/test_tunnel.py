@@ -130,6 +130,7 @@ def test_a_file_is_uploaded_as_its_options_say(plain: LocalTables, tmp_path: Pat
     assert found[0][:2] == (7, 'it"s') and str(found[0][2]) == "2026-01-31 10:11:12" and found[1] == (None,) * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pattern, given",
     [
@@ -197,6 +198,7 @@ def test_all_files_of_a_directory_are_uploaded_in_their_order(plain: LocalTables
     assert rows(plain, name) == [(1,), (2,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv.gz", "csv.zst", "jsonl.bz2"])
 def test_compressed_files_are_written_and_read_whole_or_not_at_all(ending: str, plain: LocalTables, tmp_path: Path) -> None:
     name = made(plain, "create table t (a bigint, s string)", a=list(range(999)), s=["x"] * 999)

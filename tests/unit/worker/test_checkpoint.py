@@ -92,6 +92,7 @@ class Job:
         return sorted(os.listdir(self.folder / "saves" / FOLDER / task))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["columns", "examples"])
 @pytest.mark.parametrize("every", [None, 1, 4, 1000])
 def test_each_epoch_has_each_row_once(tmp_path: Path, form: str, every: int | None) -> None:

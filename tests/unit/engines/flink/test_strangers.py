@@ -77,6 +77,7 @@ def of_others(mine: JobKeys, what: str) -> Keys:
     return Keys("guessed", mine.agents.authority, mine.agents.certificate, mine.agents.key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what", ["another job's", "the other's certificate, the right authority", "the host's own", "a wrong token"]
 )

@@ -223,6 +223,7 @@ def test_rows_are_added_and_replaced_as_one_version(lake: Path) -> None:
     assert rows(lake) == []
 
 
+@pytest.mark.slow
 def test_a_partition_is_replaced_and_gives_its_column(lake: Path) -> None:
     write(f"{lake}?partition=day=a", more(9, "a").select(["id"]), overwrite=True)
     assert rows(lake) == [(1, "b"), (3, "b"), (7, "b"), (9, "a")] and version(lake) == 2

@@ -29,6 +29,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "words"),
     [
@@ -45,6 +46,7 @@ def test_a_table_that_takes_no_such_rows_is_told_before_the_job(tmp_path: Path, 
         SYSTEM.output(f"duckdb:///{path}?table=t", X, False)
 
 
+@pytest.mark.slow
 def test_a_default_takes_the_place_of_a_column_that_the_rows_lack(tmp_path: Path, one_guard: None) -> None:
     path = tmp_path / "t.duckdb"
     with contextlib.closing(duckdb.connect(str(path))) as connection:
@@ -60,6 +62,7 @@ def rows(path: Path, table: str) -> object:
     return pa.Table.from_batches(SYSTEM.open(f"duckdb:///{path}?table={table}", None, None).batches()).column("x").to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "x"),
     [("u", 1), ("main.u", 1), ("MAIN.U", 1), ("shop.main.u", 1), ("s.u", 2), ("shop.s.u", 2), ("a.b", 3), ("main.a.b", 3)],
@@ -73,6 +76,7 @@ def test_a_table_that_is_not_there(file: Path) -> None:
         rows(file, "main.v")
 
 
+@pytest.mark.slow
 def test_a_file_that_this_process_has_open(file: Path) -> None:
     with contextlib.closing(duckdb.connect(str(file))):
         with pytest.raises(

@@ -119,6 +119,7 @@ def test_a_table_of_a_catalog(catalog: SqlCatalog) -> None:
     assert SYSTEM.open(URL, None, None).schema == X
 
 
+@pytest.mark.slow
 def test_the_newest_snapshot_and_those_before_it(catalog: SqlCatalog) -> None:
     table = SYSTEM.open(URL, None, None)
     first = catalog.load_table("ns.t").current_snapshot()
@@ -168,6 +169,7 @@ def test_a_table_by_its_directory(catalog: SqlCatalog, tmp_path: Path) -> None:
     assert rows(str(root)) == rows()
 
 
+@pytest.mark.slow
 def test_columns_that_came_later_were_renamed_or_widened(catalog: SqlCatalog) -> None:
     write("iceberg://lake/ns.u", pa.table({"id": pa.array([1], pa.int32()), "s": ["x"]}))
     with catalog.load_table("ns.u").update_schema() as update:
@@ -291,6 +293,7 @@ def test_partitions_of_dates_and_nulls(catalog: SqlCatalog) -> None:
     assert sorted(row[0] for row in rows(url)) == [2, 9, 9]
 
 
+@pytest.mark.slow
 def test_files_from_before_the_partitions_are_not_replaced_in_part(catalog: SqlCatalog) -> None:
     write("iceberg://lake/ns.u", ROWS)
     with catalog.load_table("ns.u").update_spec() as update:
@@ -352,6 +355,7 @@ def test_writers_of_several_partitions_do_not_disturb_each_other(catalog: SqlCat
     same.abort()
 
 
+@pytest.mark.slow
 def test_rows_are_added_beside_another_writer(catalog: SqlCatalog) -> None:
     sink = SYSTEM.output(URL, X, False)
     sink.write_rows(more(100, "a").to_batches()[0])
@@ -360,6 +364,7 @@ def test_rows_are_added_beside_another_writer(catalog: SqlCatalog) -> None:
     assert len(rows()) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_columns_or_partitions_that_were_changed_meanwhile(catalog: SqlCatalog, overwrite: bool) -> None:
     for change in ("columns", "partitions", "dropped"):

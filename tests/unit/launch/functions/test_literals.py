@@ -205,6 +205,7 @@ def with_a_lambda(args: Any) -> Any:
     return FUNCS
 
 
+@pytest.mark.slow
 def test_instances_of_dataclasses_and_times_of_pandas_go() -> None:
     made = types.ModuleType("script_in_a_task")
     sys.modules["script_in_a_task"] = made

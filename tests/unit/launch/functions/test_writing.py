@@ -438,6 +438,7 @@ def test_an_instance_of_a_class_that_was_defined_again_says_so(monkeypatch: pyte
         writing.source_of(uses_again)
 
 
+@pytest.mark.slow
 def test_what_was_added_to_a_class_or_a_function_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _run(uses_what_was_added)(0) == [2, None, None, 1, None]
     monkeypatch.setattr(Cfg, "lr", 0.5, raising=False)

@@ -257,6 +257,7 @@ KINDS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*KINDS, "agent"])
 def test_no_thread_beside_a_task_dies_without_a_word(
     kind: str, monkeypatch: pytest.MonkeyPatch, leaves_nothing: Path, tmp_path: Path
@@ -288,6 +289,7 @@ def test_no_thread_beside_a_task_dies_without_a_word(
 FED = {"in": "_forward", "rows": "_feed", "out": "pass_on"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FED)
 def test_no_thread_between_flink_and_a_task_does_either(
     kind: str, monkeypatch: pytest.MonkeyPatch, leaves_nothing: Path, tmp_path: Path

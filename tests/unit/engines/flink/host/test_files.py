@@ -68,6 +68,7 @@ def in_format(form: str, path: Path, table: pa.Table) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [DISKS, Store("s3", {})], ids=["disks", "store"])
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv", "jsonl"])
 def test_what_the_shares_read_is_the_table(
