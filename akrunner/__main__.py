@@ -45,11 +45,13 @@ def main() -> NoReturn:
         atexit._run_exitfuncs()
     except BaseException:
         sys.excepthook(*sys.exc_info())
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            pass
+    # everything was written before; what is left was given up, or another thread is stuck in writing it
+    with signals.last_output(code):
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                pass
     signals.leave(code)
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 import akrunner
+from akrunner.cli import stderr
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit
 from akrunner.launch import environments, interpreters
@@ -87,9 +88,8 @@ def create(
     name: str = typer.Argument(..., help="tf1.15, tf2.3 or tf2."),
     as_json: bool = JSON,
 ) -> None:
-    console = Console(stderr=True, quiet=as_json)
     try:
-        with console.status(f"creating {name}: TensorFlow is a large download"):
+        with stderr.working(quiet=as_json) as console, console.status(f"creating {name}: TensorFlow is a large download"):
             path = environments.create(name)
             found = interpreters.probe(environments.python_in(path))
     except akrunner.ConfigError as e:

@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 import akrunner
 from akrunner.checks import shown
-from akrunner.cli import signals
+from akrunner.cli import signals, stderr
 from akrunner.folders.words import harmless
 from akrunner.foreign import in_words, redacted, shortage
 
@@ -141,10 +140,10 @@ def _failed(error: BaseException, as_json: bool) -> int:
     if isinstance(error, typer.Exit) and number is None:
         return int(error.exit_code)
     code = 128 + number if number is not None else None
-    if code is None and isinstance(error, (akrunner.JobTimeoutError, akrunner.JobStalledError)):
+    if code is None and isinstance(error, stderr.LIMITS):
         code = EXIT_TIMEOUT if isinstance(error, akrunner.JobTimeoutError) else EXIT_FAILED
     with signals.last_output(code):
-        if code is not None:
+        if code is not None and not as_json:
             _give_up_stdout()
         return _stopped(error, number, as_json) if number is not None else _explained(error, as_json)
 
@@ -324,7 +323,7 @@ def _say(
     """
     lost = _lost(body or _head(name, message, code)) if as_json else ""
     try:
-        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        console = stderr.console()
         if lost or not as_json:
             words = f"{name}: {message}" if kind else message
             console.print(Text(harmless(redacted(f"akrunner: {words}")), style="red" if console.is_terminal and kind else ""))
@@ -332,8 +331,8 @@ def _say(
             console.print(Text(harmless(more)))
         if lost:
             console.print(Text(f"akrunner: WriteError: {lost}"))
-    except OSError:
-        pass  # stderr is closed
+    except (OSError, SystemExit):
+        pass  # stderr is closed; Rich turns a broken pipe into a SystemExit
     return code
 
 

@@ -139,10 +139,10 @@ def write(batches: Iterable[pa.RecordBatch], form: str, schema: pa.Schema | None
 
 
 def _stdout() -> IO[bytes]:
-    """Return a stream to stdout whose writes wait for the reader as `Piped` does; Python's own one if stdout is no descriptor."""
+    """Return a stream to stdout whose writes wait for the reader as `Piped` does; Python's own one if stdout is no descriptor that
+    can be written."""
     try:
         sys.stdout.flush()
-        fd = sys.stdout.fileno()
+        return Piped(os.dup(sys.stdout.fileno()), "stdout")
     except (OSError, ValueError):
         return sys.stdout.buffer
-    return Piped(os.dup(fd), "stdout")

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 import akrunner
 from akrunner.checks import counted
-from akrunner.cli import given, signals
+from akrunner.cli import given, signals, stderr
 from akrunner.cli.guarded import emit, exit_codes, telling
 from akrunner.cli.progress import Line
 from akrunner.folders.words import printable, quoted
@@ -60,8 +59,7 @@ def pack(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     if len(places) < 2:
         raise akrunner.ConfigError("pack: give an input and an output: akrunner pack PHOTOS/ OUT/")
     *inputs, output = places
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    with _told_to_go_on(output), Line(console, "listing", quiet or as_json) as line:
+    with _told_to_go_on(output), stderr.working() as console, Line(console, "listing", quiet or as_json) as line:
 
         def show(progress: PackProgress) -> None:
             signals.check()
@@ -97,9 +95,9 @@ def _told_to_go_on(output: str) -> Iterator[None]:
     """Tell a user who stops the block that what was packed so far is kept, and that the same command goes on."""
     try:
         yield
-    except (KeyboardInterrupt, signals.Terminated):
+    except (KeyboardInterrupt, signals.Terminated) as e:
         if os.path.isdir(os.path.join(os.path.expanduser(output), ".pack")):
-            typer.echo("akrunner: what was packed so far is kept, and the same command goes on from there", err=True)
+            stderr.say_aside("akrunner: what was packed so far is kept, and the same command goes on from there", e)
         raise
 
 
@@ -126,7 +124,7 @@ def in_words(seconds: float) -> str:
 
 
 def _say(done: Packed, quiet: bool) -> None:
-    err = Console(stderr=True, highlight=False, soft_wrap=True)
+    err = stderr.console()
     for warning in done.warnings:
         err.print(Text(f"akrunner: {printable(warning)}", style="yellow" if err.is_terminal else ""))
     if done.skipped_rows:

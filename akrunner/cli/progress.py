@@ -9,7 +9,15 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from akrunner.cli.stderr import Stderr
 from akrunner.folders.words import printable
+
+
+class _Live(Live):
+    def refresh(self) -> None:
+        """Show the text, unless the terminal has not yet taken what was shown before."""
+        if not (isinstance(self.console.file, Stderr) and self.console.file.behind):
+            super().refresh()
 
 
 class Line:
@@ -21,7 +29,7 @@ class Line:
     def __init__(self, console: Console, first: str, quiet: bool) -> None:
         self._live: Live | None = None
         if console.is_terminal and not quiet:
-            self._live = Live(Text(first), console=console, refresh_per_second=8, transient=True)
+            self._live = _Live(Text(first), console=console, refresh_per_second=8, transient=True)
 
     def __enter__(self) -> Line:
         if self._live is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import sys
@@ -16,7 +17,7 @@ from rich.text import Text
 
 import akrunner
 from akrunner.arrays import integers_of
-from akrunner.cli import lines, signals
+from akrunner.cli import lines, signals, stderr
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
 from akrunner.column_types import TIMES, family_of
@@ -60,7 +61,8 @@ class Screen:
         self._json = as_json
         self._quiet = quiet or as_json
         self._log = log
-        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._out = stderr.Stderr()
+        self._err = stderr.console(self._out)
         self._line = Line(self._err, "starting", self._quiet)
         self._warned = 0
         #: task -> its name in another system; `renamed` puts these names into a text
@@ -68,11 +70,14 @@ class Screen:
         self.renamed: Callable[[str], str] = str
 
     def __enter__(self) -> Screen:
+        # the job's time and signals are seen also if nobody reads what is said
+        self._out.begin()
         self._line.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._line.__exit__(kind, error, trace)
+        self._out.end(error)
 
     # -- the observer
 
@@ -85,6 +90,9 @@ class Screen:
 
     def log(self, task: str, line: str) -> None:
         if self._log:
+            # the task waits for a reader who pauses, and the job does not; if the reader is gone, Rich handles that
+            with contextlib.suppress(OSError):
+                self._out.wait()
             also = f" ({self.known_as[task]})" if task in self.known_as else ""
             self._err.print(Text.assemble((f"[{task}{also}] ", "cyan"), harmless(line)))
 

@@ -16,6 +16,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
@@ -41,8 +42,9 @@ _by_it = False
 _instead: Callable[[], object] | None = None
 _softly = False
 _writing = False
+_ending: threading.Timer | None = None
 #: seconds that a command's last output may take, behind a signal or a limit: enough on a busy machine, if somebody reads it
-_LAST_SECONDS = 5.0
+_LAST_SECONDS = 4.0
 #: seconds between checks whether an import is over
 _AGAIN = 0.02
 #: the most seconds that a signal waits for an import, so that an import that hangs can be stopped
@@ -147,12 +149,40 @@ def last_output(code: int | None) -> Iterator[None]:
     finally:
         _writing = outer
         if not outer:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            _do_not_end()
 
 
 def _end_soon(code: int) -> None:
-    signal.signal(signal.SIGALRM, lambda *_: os._exit(code))
-    signal.setitimer(signal.ITIMER_REAL, _LAST_SECONDS)
+    """End the process soon if its last output is not written by then.
+
+    A thread does it: a main thread that waits for a lock of Python's streams, which another thread holds while nobody reads it,
+    hears no signal.
+    """
+    global _ending
+    if _ending is not None:
+        return
+    by_it = _by_it and code == 128 + signal.SIGINT
+    if by_it:
+        # only the main thread can set it; another Ctrl-C then ends the process at once
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _ending = threading.Timer(_LAST_SECONDS, _end, (code, by_it))
+    _ending.daemon = True
+    # where no thread can be started, the reader is waited for
+    with contextlib.suppress(RuntimeError):
+        _ending.start()
+
+
+def _do_not_end() -> None:
+    global _ending
+    if _ending is not None:
+        _ending.cancel()
+    _ending = None
+
+
+def _end(code: int, by_it: bool) -> None:
+    if by_it:
+        os.kill(os.getpid(), signal.SIGINT)
+    os._exit(code)
 
 
 def ignore() -> None:
@@ -165,7 +195,7 @@ def ignore() -> None:
 def _came(number: int, frame: Any) -> None:
     global _seen, _waiting, _instead, _softly
     if _decided:
-        if _writing and signal.getitimer(signal.ITIMER_REAL)[0] == 0:
+        if _writing:
             _end_soon(128 + number)
         return
     # after one that raised nothing, the next is like a first one
@@ -224,8 +254,8 @@ def _kind(number: int) -> str:
 
 def say_early(number: int) -> int:
     """Print that a signal stopped the command before anything was started. Returns: the exit code."""
-    decided()
-    return say(_kind(number), f"{words(number)}; nothing was started", 128 + number)
+    with last_output(128 + number):
+        return say(_kind(number), f"{words(number)}; nothing was started", 128 + number)
 
 
 def say_between() -> int:
@@ -233,9 +263,9 @@ def say_between() -> int:
 
     Returns: the exit code.
     """
-    decided()
     number = _seen or signal.SIGINT
-    return say(_kind(number), words(number), 128 + number)
+    with last_output(128 + number):
+        return say(_kind(number), words(number), 128 + number)
 
 
 def say(kind: str, text: str, code: int) -> int:

@@ -26,7 +26,7 @@ from akrunner.cli import lines, show, signals
 from akrunner.foreign import redacted, secrets
 from akrunner.io import formats
 from akrunner.io.commits import told_of
-from akrunner.io.piped import Piped, is_special, opened
+from akrunner.io.piped import Piped, check_writable, is_special, opened
 from akrunner.io.sinks import LineWriter
 from akrunner.io.streams import check_restarts, is_stream
 from akrunner.running.outputs import check_stream_apart, check_stream_output, check_stream_url, in_time, run_into, stream_sink
@@ -143,6 +143,7 @@ def _check_live(path: str, overwrite: bool) -> None:
         raise akrunner.SinkError(
             f"output: {path}: --output-live writes local files; leave it out, and the output comes at the end"
         )
+    check_writable(path)
     if os.path.isfile(path) and not overwrite:
         raise akrunner.SinkError(f"output: {path} exists; give --overwrite to replace it")
     folder = os.path.dirname(os.path.abspath(path))
@@ -170,7 +171,7 @@ def _write_out(started: akrunner.StreamJob, output: Output, screen: show.Screen)
 @contextlib.contextmanager
 def _ended_in_time(output: Output) -> Iterator[Callable[[], None]]:
     """Yield a function for a signal that lets a stream end by itself: it raises the signal that ends the command if the block
-    has not ended in time, because nobody reads what it writes in place. An output that is committed takes its time."""
+    has not ended in time, because nobody reads what it writes. The commit of a file takes its time."""
     asked, ended = threading.Event(), threading.Event()
 
     def watch() -> None:
@@ -178,7 +179,7 @@ def _ended_in_time(output: Output) -> Iterator[Callable[[], None]]:
         if not ended.wait(_FINISH_SECONDS + _WRITE_SECONDS):
             os.kill(os.getpid(), signal.SIGTERM)
 
-    if output.path is None or output.live:
+    if output.path is None or output.live or is_special(output.path):
         threading.Thread(target=watch, name="akrunner-ending", daemon=True).start()
     try:
         yield asked.set

@@ -132,10 +132,14 @@ def waited(call: Callable[[], _Given], interrupt: Callable[[], Any] | None, what
         if seconds is None:
             # of the work itself
             raise
-        raise JobStalledError(
-            f"nothing has moved for {seconds:g} s: the job waits for {what}, which does not answer\n"
-            "(stall_timeout= (--stall-timeout) waits longer (0: for ever), stall_action='warn' (--stall-action warn) goes on)"
-        ) from None
+        raise _stalled(seconds, f"{what}, which does not answer") from None
+
+
+def _stalled(seconds: float, what: str) -> JobStalledError:
+    return JobStalledError(
+        f"nothing has moved for {seconds:g} s: the job waits for {what}\n"
+        "(stall_timeout= (--stall-timeout) waits longer (0: for ever), stall_action='warn' (--stall-action warn) goes on)"
+    )
 
 
 def opened(place: Any, call: Callable[[], _Given]) -> _Given:
@@ -167,10 +171,7 @@ def waits_on(what: str, begun: float) -> None:
     check_time(what)
     seconds = quiet()
     if seconds is not None and time.monotonic() >= begun + seconds:
-        raise JobStalledError(
-            f"nothing has moved for {seconds:g} s: the job waits for {what}\n"
-            "(stall_timeout= (--stall-timeout) waits longer (0: for ever), stall_action='warn' (--stall-action warn) goes on)"
-        ) from None
+        raise _stalled(seconds, what) from None
 
 
 def until_writable(fd: int, what: str) -> None:

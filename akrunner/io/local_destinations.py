@@ -16,7 +16,7 @@ from akrunner import leftovers
 from akrunner.checks import holds_no_files, is_within
 from akrunner.errors import SinkError, WriteError
 from akrunner.io.manifests import NAME, Seal
-from akrunner.io.piped import Piped, opened
+from akrunner.io.piped import Piped, check_writable, opened
 from akrunner.io.rename import move_new, swap, sync
 from akrunner.io.unfinished import (
     came_meanwhile,
@@ -45,6 +45,7 @@ class Straight:
         mode = os.stat(path).st_mode
         if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
             raise SinkError(f"output: {shown} is a {'socket' if stat.S_ISSOCK(mode) else 'disk'}; name a file")
+        check_writable(path)
         self._stream: Piped | None = None
 
     def open(self) -> IO[bytes]:

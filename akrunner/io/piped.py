@@ -10,22 +10,23 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import os
-import posixpath
-import select
 import stat
 import time
 from typing import Any
 
+from akrunner.errors import SinkError
 from akrunner.io.limits import until_writable, waits_on
+from akrunner.io.unblocked import Unblocked
 
 #: prefixes of paths that name an open file descriptor
 DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
 _STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 #: how many bytes are gathered before they are written; as many as a pipe usually holds
 _BUFFER = 1 << 16
-#: how many seconds pass before a FIFO is opened again that nobody reads yet
+#: how many seconds pass before a FIFO is opened again that nobody reads yet, or a write is tried again
 _TICK = 0.05
 
 
@@ -52,77 +53,73 @@ class Piped(io.BufferedWriter):
     """
 
     def __init__(self, fd: int, name: str) -> None:
-        self._bytes = _Descriptor(fd, name)
+        self._bytes = _Descriptor(Unblocked(fd), name)
         super().__init__(self._bytes, _BUFFER)
 
     def drop(self) -> None:
-        """Close the descriptor at once. What is not written yet is lost."""
+        """Close the descriptor at once. What is not written yet is lost. Only the thread that writes may call it: a write that
+        waits in another thread goes on waiting."""
         self._bytes.dropped = True
         self.close()
 
 
 class _Descriptor(io.RawIOBase):
-    """Writes to a descriptor as soon as that does not block.
+    """Writes to a descriptor as soon as that does not block (`akrunner.io.unblocked`)."""
 
-    The flag O_NONBLOCK belongs to what all processes share that have inherited a pipe or a terminal, and the others would not
-    expect it. So the flag is set on an opening of our own; where there can be none (a socket, a device, a pipe of another user),
-    only so much is written at once as fits whenever the descriptor is ready. Only of a terminal it is not known how much that is:
-    if one cannot be opened again and nobody reads it, a signal ends the write, and no limit does.
-    """
-
-    def __init__(self, fd: int, name: str) -> None:
+    def __init__(self, unblocked: Unblocked, name: str) -> None:
         super().__init__()
-        self._fd, self._what = fd, f"whoever reads {name}"
+        self._unblocked, self._what = unblocked, f"whoever reads {name}"
         self.dropped = False
-        regular = stat.S_ISREG(os.fstat(fd).st_mode)
-        if not regular and os.get_blocking(fd):
-            self._fd = _opened_again(fd)
-        self._most = select.PIPE_BUF if not regular and os.get_blocking(self._fd) else None
 
     def writable(self) -> bool:
         return True
 
     def isatty(self) -> bool:
-        return os.isatty(self._fd)
+        return self._unblocked.isatty()
 
     def fileno(self) -> int:
-        return self._fd
+        return self._unblocked.fileno()
 
     def write(self, data: Any) -> int:
         """Write a part of the bytes, and return how many; all of them count as written if they are dropped."""
         view = memoryview(data).cast("B")
         begun = time.monotonic()
-        while not self.dropped:
-            if self._most is not None:
-                until_writable(self._fd, self._what)
-            try:
-                return os.write(self._fd, view[: self._most])
-            except BlockingIOError:
-                # a terminal may be ready and still have no room for the next character
-                waits_on(self._what, begun)
-                until_writable(self._fd, self._what)
+        while not self.dropped and len(view):
+            if written := self._unblocked.write(view):
+                return written
+            waits_on(self._what, begun)
+            until_writable(self.fileno(), self._what)
+            if written := self._unblocked.write(view):
+                return written
+            # a terminal may be ready and still have no room for the next character
+            time.sleep(_TICK)
         return len(view)
 
     def close(self) -> None:
         if not self.closed:
             super().close()
-            os.close(self._fd)
+            self._unblocked.close()
 
 
-def _opened_again(fd: int) -> int:
-    """Open a pipe or a terminal once more, with O_NONBLOCK, and close the first opening. Return the new descriptor, or the old
-    one if it cannot be opened again."""
-    there = os.fstat(fd)
+def check_writable(path: str) -> None:
+    """Check that a path that names a descriptor (`is_special`) names one that is open, and not only for reading, as `<(...)` of a
+    shell is. Raises: SinkError: it does not."""
+    if path not in _STANDARD and not path.startswith(DESCRIPTORS):
+        return
     try:
-        path = f"/proc/self/fd/{fd}" if stat.S_ISFIFO(there.st_mode) else os.ttyname(fd)
-        again = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        flags = fcntl.fcntl(_number(path), fcntl.F_GETFL)
     except OSError:
-        return fd
-    if not os.path.samestat(there, os.fstat(again)):
-        os.close(again)
-        return fd
-    os.close(fd)
-    return again
+        raise SinkError(f"output: {path} is not open") from None
+    if flags & os.O_ACCMODE == os.O_RDONLY:
+        raise SinkError(f"output: {path} is only open for reading; a shell's >(...) can be written, its <(...) cannot")
+
+
+def _number(path: str) -> int:
+    """Return the number of the descriptor that a path names. Raises: FileNotFoundError: the path names none."""
+    name = path.removeprefix(next((one for one in DESCRIPTORS if path.startswith(one)), ""))
+    if path not in _STANDARD and not (name.isascii() and name.isdigit()):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    return _STANDARD[path] if path in _STANDARD else int(name)
 
 
 def opened(path: str, name: str, wait: bool = False) -> Piped:
@@ -137,8 +134,7 @@ def opened(path: str, name: str, wait: bool = False) -> Piped:
         JobStalledError: nobody reads.
     """
     if path in _STANDARD or path.startswith(DESCRIPTORS):
-        number = _STANDARD.get(path)
-        return Piped(os.dup(int(posixpath.basename(path)) if number is None else number), name)
+        return Piped(os.dup(_number(path)), name)
     begun = time.monotonic()
     while True:
         try:

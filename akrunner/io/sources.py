@@ -119,7 +119,7 @@ def open_source(
         wanted = [field.name for field in input_schema] if input_schema is not None else columns
         parse.check_once(table.name, table.schema.names, wanted)
     if input_schema is not None:
-        table = _cast(table, input_schema if select is not None else narrowed(input_schema, columns))
+        table = _cast(table, input_schema if select is not None else only_columns(input_schema, columns))
     if select is not None:
         table = selected(table, select, select_left)
     if columns is not None:
@@ -242,7 +242,7 @@ def _from_files(
             inside = partitions.columns(files.paths, files.base)
             csv = csv.named(tuple(field.name for field in schema if field.name not in inside))
         files = dataclasses.replace(files, csv=csv)
-    schema = narrowed(schema, columns) if schema is not None else None
+    schema = only_columns(schema, columns) if schema is not None else None
     first = redacted(files.paths[0])
     shown = first if len(files.paths) == 1 else f"{first} and {len(files.paths) - 1} more"
     if formats.named(files.format).examples:
@@ -252,7 +252,7 @@ def _from_files(
     return readers.open_files(files, schema, shown, columns, bad)
 
 
-def narrowed(schema: Schema, columns: Sequence[str] | None) -> Schema:
+def only_columns(schema: Schema, columns: Sequence[str] | None) -> Schema:
     """Return only those columns of a schema; the schema itself if it lacks one of them, which `taken` reports later."""
     fields = {field.name: field for field in schema}
     if columns is None or not set(columns) <= set(fields):

@@ -17,7 +17,7 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io import streams
 from akrunner.io.bad_rows import BadRows
-from akrunner.io.sources import narrowed
+from akrunner.io.sources import only_columns
 from akrunner.io.streams.counted import counted
 from akrunner.io.table import Awaited, TableSource
 from akrunner.io.taken import check_columns
@@ -94,7 +94,7 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
         raise SourceError(f"input_csv= (--input-csv) is for files; {shown_url} says with ?value= what its values are")
     with ours(SourceError, f"source: cannot read {shown_url}"):
         check_seconds("flush_seconds", given["flush_seconds"])
-        schema = narrowed(reading.schema, columns) if reading.schema is not None else None
+        schema = only_columns(reading.schema, columns) if reading.schema is not None else None
         opened = system.open(url, schema, given["flush_seconds"], file)
     if bad is not None:
         opened = _leaving_out(opened, bad)

@@ -6,8 +6,13 @@ import json
 import os
 import pty
 import re
+import select
+import shutil
+import signal
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -158,6 +163,68 @@ def test_progress_on_a_terminal(leaves_nothing: Path, script: Script, table: str
     assert process.returncode == 0
     text = seen.decode()
     assert "in 20 rows" in text and "[chief:0] running" in text and "loss=0.25" in text and "done in" in text
+
+
+#: says that it runs, and prints more than stderr holds
+LOUD = """
+import pathlib, time
+def main(c):
+    pathlib.Path(c.user_params["told"]).touch()
+    for i in range(3000):
+        print(i, "x" * 60, flush=True)
+    time.sleep(1000)
+"""
+LOW = LOUD.replace("3000", "1")
+
+
+@pytest.mark.parametrize(
+    ("where", "body", "words", "number", "code"),
+    [
+        ("terminal", LOW, ("run", "--timeout", "4"), None, 124),
+        ("terminal", LOW, ("stream", "--timeout", "4", "--output-schema", "id bigint"), None, 124),
+        ("terminal", LOUD, ("run", "--debug", "--quiet"), signal.SIGTERM, 143),
+        ("pipe", LOUD, ("run", "--debug", "--timeout", "4"), None, 124),
+        ("pipe", LOUD, ("stream", "--debug"), signal.SIGINT, 130),
+    ],
+    ids=["line-timeout", "stream-line-timeout", "lines-sigterm", "pipe-timeout", "stream-pipe-sigint"],
+)
+def test_stderr_that_nobody_reads_outlives_no_limit_and_no_signal(
+    where: str,
+    body: str,
+    words: tuple[str, ...],
+    number: int | None,
+    code: int,
+    leaves_nothing: Path,
+    script: Script,
+    table: str,
+) -> None:
+    """A terminal that is stopped by Ctrl-S, or a pager that pauses."""
+    path, told = script(body), Path(table).with_name("at it")
+    reads, writes = pty.openpty() if where == "terminal" else os.pipe()
+    if where == "terminal":
+        termios.tcflow(writes, termios.TCOOFF)
+    with subprocess.Popen(
+        [sys.executable, "-m", "akrunner", words[0], path, "-i", table, "-p", f"told={told}", *words[1:]],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=writes,
+        # without buffers Python's streams have no locks, and less can wait
+        env={**os.environ, "TERM": "xterm", "PYTHONUNBUFFERED": ""},
+    ) as process:
+        try:
+            if number is not None:
+                while not told.exists() or select.select([], [writes], [], 0)[1]:
+                    assert process.poll() is None
+                    time.sleep(0.05)
+                process.send_signal(number)
+            assert process.wait(60) == code
+        finally:
+            process.kill()
+    os.close(reads)
+    os.close(writes)
+    if "--debug" in words:
+        # which keeps it
+        shutil.rmtree(*leaves_nothing.glob("akrunner-*"))
 
 
 def test_debug_echoes_logs_and_names_the_replay(leaves_nothing: Path, script: Script, table: str, tmp_path: Path) -> None:

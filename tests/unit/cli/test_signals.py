@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -172,10 +174,96 @@ def test_last_output_that_nobody_reads_ends_behind_a_limit_or_a_signal(code: str
         assert process.wait(60) == ends
 
 
+#: a command that fails, or has reached a limit, while another thread is stuck in a print to stderr and holds its lock
+LOCKED = """
+import os, sys, threading, time
+import akrunner, akrunner.__main__ as program
+from akrunner.cli import signals
+from akrunner.cli.guarded import ended
+signals._LAST_SECONDS = 0.5
+def noise():
+    while True:
+        print("x" * 1000, file=sys.stderr)
+def fail():
+    threading.Thread(target=noise, daemon=True).start()
+    time.sleep(0.5)
+    os.write(1, b"at it\\n")
+    raise akrunner.{error}("this is why " * 10_000)
+program._run = lambda: ended(fail, False)
+program.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "numbers", "ends"), [("JobError", (15,), 143), ("JobError", (2,), 130), ("JobTimeoutError", (), 124)]
+)
+def test_a_thread_that_is_stuck_in_a_print_outlives_no_limit_and_no_signal(
+    error: str, numbers: tuple[int, ...], ends: int
+) -> None:
+    # without buffers there is no lock
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    reading, writing = os.pipe()
+    code = LOCKED.format(error=error)
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=writing, env=environ, text=True
+    ) as process:
+        os.close(writing)
+        assert process.stdout is not None and process.stdout.readline() == "at it\n"
+        for number in numbers:
+            process.send_signal(number)
+        assert process.wait(60) == ends
+    os.close(reading)
+
+
+#: a command that reaches its limit with a stdout that is full
+FULL = """
+import os, sys
+import akrunner, akrunner.__main__ as program
+from akrunner.cli import guarded
+guarded._READER_SECONDS = 0.01
+def fail():
+    os.set_blocking(1, False)
+    try:
+        while True:
+            os.write(1, b" " * 512)
+    except BlockingIOError:
+        os.set_blocking(1, True)
+    os.write(2, b"at it\\n")
+    raise akrunner.JobTimeoutError("over")
+program._run = lambda: guarded.ended(fail, {as_json})
+program.main()
+"""
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_reader_that_pauses_has_the_object_of_json_all_the_same(as_json: bool) -> None:
+    lines = FULL.format(as_json=as_json)
+    with subprocess.Popen([sys.executable, "-c", lines], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None and process.stderr.readline() == "at it\n"
+        time.sleep(0.5)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 124
+    if as_json:
+        assert json.loads(out)["error"] == "JobTimeoutError" and not err
+    else:
+        assert not out.strip() and "JobTimeoutError: over" in err
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_ctrl_c_ends_the_process_itself_also_if_nobody_reads(seen: bool) -> None:
+    """So that the loop of a shell ends, too."""
+    lines = STUCK.format(code="130" if seen else "None").replace("signals.watch()", "signals.watch(); signals.end_by_it()")
+    with subprocess.Popen([sys.executable, "-c", lines], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "at it\n"
+        if not seen:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(60) == -signal.SIGINT
+
+
 def test_a_signal_does_not_cut_last_output_that_somebody_reads(watched: None) -> None:
     with signals.last_output(None):
         signal.raise_signal(signal.SIGTERM)
         with signals.last_output(None):
             pass
-        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0, "the inner block does not end the patience of the outer one"
-    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+        assert signals._ending is not None, "the inner block does not end the patience of the outer one"
+    assert signals._ending is None

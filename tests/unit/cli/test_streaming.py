@@ -179,11 +179,17 @@ def test_a_reader_that_does_not_read_outlives_no_limit(where: str, folder: Path,
 
 @pytest.mark.parametrize(
     ("output", "killed"),
-    [(Output(None, False, False), True), (Output("o.csv", False, True), True), (Output("o.csv", False, False), False)],
+    [
+        (Output(None, False, False), True),
+        (Output("o.csv", False, True), True),
+        (Output("o.csv", False, False), False),
+        (Output("fifo", False, False), True),
+    ],
 )
 def test_a_stream_that_shall_end_by_itself_is_ended_if_nobody_reads(
-    output: Output, killed: bool, monkeypatch: pytest.MonkeyPatch
+    output: Output, killed: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    os.mkfifo("fifo")
     came = threading.Event()
     monkeypatch.setattr(streaming, "_FINISH_SECONDS", 0.1)
     monkeypatch.setattr(streaming, "_WRITE_SECONDS", 0.1)

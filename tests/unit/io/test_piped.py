@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from akrunner.errors import JobStalledError, JobTimeoutError
-from akrunner.io import piped
+from akrunner.errors import JobStalledError, JobTimeoutError, SinkError
+from akrunner.io import unblocked
+from akrunner.io.destinations import file_destination
 from akrunner.io.limits import limited
-from akrunner.io.piped import Piped, is_special, opened
+from akrunner.io.piped import Piped, check_writable, is_special, opened
 
 #: more than a pipe, a socket or a terminal holds
 MUCH = bytes(8 << 20)
@@ -52,7 +53,7 @@ def test_a_reader_that_does_not_read_is_waited_for_within_the_limits(
 ) -> None:
     if not again:
         # a pipe of another user, or a system without /proc
-        monkeypatch.setattr(piped, "_opened_again", lambda fd: fd)
+        monkeypatch.setattr(unblocked, "_opened_again", lambda fd: fd)
     for timeout, stall, error, said in (
         (0.3, None, JobTimeoutError, r"timeout=0.3 s .* waited for whoever reads stdout"),
         (60, 0.3, JobStalledError, r"moved for 0.3 s: the job waits for whoever reads stdout\n.*--stall-timeout"),
@@ -83,7 +84,7 @@ def test_what_is_dropped_waits_for_nobody(ends: tuple[int, int]) -> None:
 @pytest.mark.parametrize("again", [True, False])
 def test_a_slow_reader_has_every_byte(again: bool, ends: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     if not again:
-        monkeypatch.setattr(piped, "_opened_again", lambda fd: fd)
+        monkeypatch.setattr(unblocked, "_opened_again", lambda fd: fd)
     reading, writing = ends
     wanted = os.urandom(1 << 20)
     had = bytearray()
@@ -125,6 +126,24 @@ def test_the_flags_of_others_stay_as_they_are(ends: tuple[int, int]) -> None:
     with Piped(os.dup(ends[1]), "stdout") as stream:
         assert os.get_blocking(ends[1]) and not os.get_blocking(stream.fileno()) and not stream.isatty()
     os.close(ends[1])
+
+
+def test_an_end_that_is_only_read_is_not_opened_anew_for_writing(ends: tuple[int, int], tmp_path: Path) -> None:
+    """Its bytes would go to nobody, as those of `<(gzip > o.gz)`."""
+    reading, writing = ends
+    os.close(writing)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        opened(f"/dev/fd/{reading}", "o")
+    with pytest.raises(SinkError, match=rf"^output: /dev/fd/{reading} is only open for reading; a shell's >\(...\) can"):
+        file_destination(f"/dev/fd/{reading}", False)
+
+
+@pytest.mark.parametrize("path", ["/dev/fd/x.csv", "/dev/fd/", "/proc/self/fd/1/x", "/dev/fd/-1"])
+def test_a_path_that_names_no_descriptor_is_told(path: str) -> None:
+    with pytest.raises(FileNotFoundError, match=f"No such file or directory: '{path}'"):
+        opened(path, "o")
+    with pytest.raises(SinkError, match=f"^output: {path} is not open$"):
+        check_writable(path)
 
 
 def test_a_file_is_written_where_it_is(tmp_path: Path) -> None:

@@ -196,8 +196,8 @@ class Client:
         try:
             self._process.stdin.write(json.dumps(word).encode() + b"\n")
             self._process.stdin.flush()
-        except OSError:
-            pass  # it has ended; the listener reports that
+        except (OSError, ValueError):
+            pass  # it has ended, which the listener reports, or `close` has closed the pipe
 
     def _listen(self, said: IO[bytes]) -> None:
         while line := said.readline(_LINE_BYTES):

@@ -68,7 +68,8 @@ class RemoteProcess:
         self._in: socket.socket | None = None
         self._out: socket.socket | None = None
         self._mine: list[socket.socket] = []
-        self.log_fd, self._log = os.pipe()
+        self.log_fd, log = os.pipe()
+        self._log = open(log, "wb", buffering=0)
         remote.heeds(self)
         try:
             remote.tell(order=order)
@@ -78,7 +79,7 @@ class RemoteProcess:
             self._until_started(remote, seconds)
             self._out = self._opened(pb.Opening.OUT, seconds)
         except BaseException:
-            self._end_log()
+            self._log.close()
             self._close_mine()
             os.close(self.log_fd)
             raise
@@ -153,22 +154,16 @@ class RemoteProcess:
     def _print(self, log: pb.Log) -> None:
         """Write what the task has printed to the log's pipe. The thread that reads the pipe is never behind for long."""
         data = memoryview(log.data)
-        # the pipe was closed by its reader, or here, when the task was over
-        with contextlib.suppress(OSError):
-            while len(data) and self._log >= 0:
-                data = data[os.write(self._log, data) :]
+        # the pipe was closed by its reader (OSError), or here, when the task was over (ValueError)
+        with contextlib.suppress(OSError, ValueError):
+            while len(data):
+                data = data[self._log.write(data) :]
         if log.last:
-            self._end_log()
-
-    def _end_log(self) -> None:
-        with self._lock:
-            log, self._log = self._log, -1
-        if log >= 0:
-            os.close(log)
+            self._log.close()
 
     def over(self) -> None:
         """Note that no more messages about the process come."""
-        self._end_log()
+        self._log.close()
         if self.exit is None:
             if self._remote.broken is None:
                 lost = f"lost: the TaskManager on {self._remote.address.rpartition(':')[0]}, or its Python worker, has gone"

@@ -1,0 +1,172 @@
+"""What a command says on stderr. While it works, neither a terminal that is stopped (Ctrl-S) nor a pipe that nobody reads holds up
+anything but those who wait on purpose.
+
+::
+
+    with working() as console:      text goes as far as there is room, the rest is kept, and nobody waits
+        console.print(...)
+    console.print(...)              waits for the reader, until a signal comes
+
+Rich holds locks while it writes, and Python's own `sys.stderr` one that no signal interrupts: who waits for one of them behind a
+write that blocks sees neither the end of the job's time nor a signal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import IO, Any, cast
+
+from rich.console import Console
+
+import akrunner
+from akrunner.cli import signals
+from akrunner.io.unblocked import Unblocked
+
+#: errors of a limit that ended a command
+LIMITS = (akrunner.JobTimeoutError, akrunner.JobStalledError)
+#: how many seconds a reader has to make room for what is kept, if a signal or a limit ends the command
+GIVEN_UP_SECONDS = 0.5
+#: how many bytes are kept for a reader; what comes when there are more is lost
+_MOST = 1 << 18
+#: how many bytes are written at once, at most
+_PART = 1 << 16
+_TICK = 0.05
+
+
+class Stderr(io.TextIOBase):
+    """Stderr as a text stream for a Rich console, by a descriptor and without a lock of its own.
+
+    If `sys.stderr` is no descriptor, the text goes there, and whoever writes waits as it does.
+
+    Attributes:
+        encoding: as that of `sys.stderr`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unblocked: Unblocked | None = None
+        with contextlib.suppress(OSError, ValueError):
+            self._unblocked = Unblocked(os.dup(sys.stderr.fileno()))
+        self._left = bytearray()
+        self._waits = True
+        #: held only for what does not block
+        self._lock = threading.Lock()
+
+    @property
+    # that of the base class can be set
+    def encoding(self) -> str:  # type: ignore[override]
+        return sys.stderr.encoding or "utf-8"
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is text that waits for the reader."""
+        return bool(self._left)
+
+    def isatty(self) -> bool:
+        return sys.stderr.isatty() if self._unblocked is None else self._unblocked.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        """Write a text, or keep it for the reader while a command works. Raises: OSError: nobody can read it."""
+        if self._unblocked is None:
+            return sys.stderr.write(text)
+        with self._lock:
+            if len(self._left) < _MOST:
+                self._left += text.encode(self.encoding, "backslashreplace")
+            self._write_on(self._unblocked)
+        while self._waits and self._left:
+            self._look_again()
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush `sys.stderr` if the text goes there; else there is nothing to flush."""
+        if self._unblocked is None:
+            sys.stderr.flush()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until the reader has taken what is kept.
+
+        Args: seconds: how long to wait at most; what is left then is lost. None: until a signal comes.
+        Raises: OSError: the reader is gone.
+        """
+        until = time.monotonic() + seconds if seconds is not None else None
+        while self._left:
+            if until is not None and time.monotonic() >= until:
+                with self._lock:
+                    self._left.clear()
+                return
+            self._look_again()
+
+    def begin(self) -> None:
+        """From now on keep what the reader has no room for."""
+        self._waits = False
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Wait for the reader of what is kept, and from now on of each text. It has little time if a signal or a limit ends the
+        command. Args: error: the exception that is on its way."""
+        hurried = signals.seen() is not None or isinstance(error, (KeyboardInterrupt, *LIMITS))
+        try:
+            # who can read no more needs no further error
+            with contextlib.suppress(OSError):
+                self.wait(GIVEN_UP_SECONDS if hurried else None)
+        finally:
+            self._waits = True
+
+    def close(self) -> None:
+        if not self.closed and self._unblocked is not None:
+            self._unblocked.close()
+        super().close()
+
+    def _look_again(self) -> None:
+        assert self._unblocked is not None
+        if self._unblocked.ready(_TICK):
+            with self._lock:
+                self._write_on(self._unblocked)
+            if self._left:
+                # a terminal may be ready and still have no room for the next character
+                time.sleep(_TICK)
+
+    def _write_on(self, unblocked: Unblocked) -> None:
+        """Write what goes at once of what is kept."""
+        try:
+            while self._left and (written := unblocked.write(bytes(self._left[:_PART]))):
+                del self._left[:written]
+        except OSError:
+            self._left.clear()
+            raise
+
+
+def console(out: Stderr | None = None, **options: Any) -> Console:
+    """Return a console on stderr. Args: out: its stream, None: a new one; options: further ones of Rich's console."""
+    return Console(file=cast("IO[str]", out or Stderr()), highlight=False, soft_wrap=True, **options)
+
+
+@contextlib.contextmanager
+def working(**options: Any) -> Iterator[Console]:
+    """Yield a console on stderr for a block that works, and in which nobody waits for the reader. At its end the reader is waited
+    for as `Stderr.end` says. Args: options: of Rich's console."""
+    out = Stderr()
+    out.begin()
+    try:
+        yield console(out, **options)
+    except BaseException as e:
+        out.end(e)
+        raise
+    out.end()
+
+
+def say_aside(text: str, error: BaseException) -> None:
+    """Print a text while an exception is on its way, for as long as the exception allows. Args: error: the exception."""
+    out = Stderr()
+    out.begin()
+    with contextlib.suppress(OSError):
+        out.write(f"{text}\n")
+    out.end(error)
