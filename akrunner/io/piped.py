@@ -24,6 +24,8 @@ from akrunner.io.unblocked import Unblocked
 #: prefixes of paths that name an open file descriptor
 DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
 _STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
+#: the number of a descriptor has fewer digits
+_DIGITS = 10
 #: how many bytes are gathered before they are written; as many as a pipe usually holds
 _BUFFER = 1 << 16
 #: how many seconds pass before a FIFO is opened again that nobody reads yet, or a write is tried again
@@ -107,7 +109,11 @@ def check_writable(path: str) -> None:
     if path not in _STANDARD and not path.startswith(DESCRIPTORS):
         return
     try:
-        flags = fcntl.fcntl(_number(path), fcntl.F_GETFL)
+        number = _number(path)
+    except OSError as e:
+        raise SinkError(f"output: {path}: {e.strerror}") from None
+    try:
+        flags = fcntl.fcntl(number, fcntl.F_GETFL)
     except OSError:
         raise SinkError(f"output: {path} is not open") from None
     if flags & os.O_ACCMODE == os.O_RDONLY:
@@ -117,7 +123,7 @@ def check_writable(path: str) -> None:
 def _number(path: str) -> int:
     """Return the number of the descriptor that a path names. Raises: FileNotFoundError: the path names none."""
     name = path.removeprefix(next((one for one in DESCRIPTORS if path.startswith(one)), ""))
-    if path not in _STANDARD and not (name.isascii() and name.isdigit()):
+    if path not in _STANDARD and not (name.isascii() and name.isdigit() and len(name) < _DIGITS):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     return _STANDARD[path] if path in _STANDARD else int(name)
 

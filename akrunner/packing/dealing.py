@@ -18,7 +18,7 @@ from akrunner.arrays import array_of, octets_of, texts_of
 from akrunner.errors import ReadError, WriteError
 from akrunner.folders.gathered import NAME
 from akrunner.foreign import underway
-from akrunner.io import hashes
+from akrunner.io import formats, hashes
 from akrunner.io.table import TableSource
 from akrunner.leftovers.private import private_file
 from akrunner.packing import ranks, sizes
@@ -165,7 +165,7 @@ class Dealing:
         labels, order = self._classes.sorted()
         with underway(WriteError, f"output: cannot write {self._folder}", at=self._folder):
             self._buckets.close()
-            size = self._in_files(self._buckets.bytes, labels)
+        size = self._in_files(self._buckets.bytes, labels)
         shards: list[dict[str, Any]] = []
         for number, name in enumerate(self._settings.splits):
             rows = int(self._rows[number].sum())
@@ -191,18 +191,22 @@ class Dealing:
         }
 
     def _in_files(self, buckets: dict[int, int], labels: list[str]) -> list[float]:
-        """Return about how many bytes the rows of each split take in files [splits].
+        """Return about how many bytes the rows of each split take in files [splits]; 0 for a split without rows.
 
         Args: buckets: bucket -> bytes of its rows, which are written; labels: names of the classes.
         """
         sample = sizes.some_rows({path_of(self._folder, number): buckets[number] for number in sorted(buckets)}, RANK)
         plain = sample.drop_columns([RANK, SPLIT])
         written = labelled(plain, self._label, labels)
-        found = []
+        form, found = self._settings.form, []
+        known: dict[int, sizes.Sizes] = {}
         for size, rows in zip(self._size.tolist(), self._rows.sum(axis=1).tolist()):
-            # pass 2 writes the rows of one bucket after those of another
-            at_once = min(max(1, rows >> BITS), sizes.rows_at_once(sizes.in_memory(plain), plain.num_rows))
-            found.append(sizes.sizes_of(plain, written, self._settings.form, at_once).of(size, rows))
+            # pass 2 writes the rows of one bucket after those of another; of Examples it does not matter how many are written at once
+            most = sizes.rows_at_once(sizes.in_memory(plain), plain.num_rows)
+            at_once = most if formats.named(form).examples else min(max(1, rows >> BITS), most)
+            if rows and at_once not in known:
+                known[at_once] = sizes.sizes_of(plain, written, form, at_once)
+            found.append(known[at_once].of(size, rows) if rows else 0.0)
         return found
 
 

@@ -180,13 +180,15 @@ def odd_splits(index: Index, source: str) -> list[str]:
     if any(name.lower() in SPLITS for name in names):
         return []
     shown, few = redacted(source), _few(names)
-    if index.table.column(CLASS).null_count:
+    # a link to nothing beside folders of classes has none, and says nothing about them
+    known = index.table.filter(index.table.column(CLASS).is_valid())
+    if not known.num_rows:
         raise SourceError(
             f"source: split='folders' (--split folders) makes splits of the folders of {shown} ({few}), and there would be no "
             "classes, as there are no folders in them: leave split= (--split) out if they are the classes; label='none' "
             "(--label none) packs them as splits without classes"
         )
-    if _seconds(index.table, index.start, all_=True):
+    if _seconds(known, index.start, all_=True):
         return []
     return [
         f"the folders of {shown} ({few}) are the splits, and the folders in them the classes; if the former are the classes, "

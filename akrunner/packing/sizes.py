@@ -100,7 +100,8 @@ def sizes_of(plain: pa.RecordBatch, written: pa.RecordBatch, form: str, at_once:
         return Sizes(plain.num_rows, in_memory(plain), len(encode_records(written).data))
     some = plain.slice(0, at_once * _BATCHES)
     batches = [written.slice(first, min(at_once, some.num_rows - first)) for first in range(0, some.num_rows, at_once)]
-    size = _size(form, written.schema, batches) - _size(form, written.schema, [])
+    # a file has its dictionaries however many rows it has, and each batch of the sample has them whole
+    size = _size(form, written.schema, batches) - _size(form, written.schema, [written.slice(0, 0)])
     return Sizes(some.num_rows, in_memory(some), size)
 
 

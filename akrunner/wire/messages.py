@@ -120,11 +120,25 @@ class Node(_Node, total=False):
     of: Optional[Count]
 
 
-class Pipeline(TypedDict):
-    """A dataset of the script. Attributes: passes: how many iterators it has had."""
-
+class _Pipeline(TypedDict):
     nodes: List[Stage]
     passes: Count
+
+
+class Pipeline(_Pipeline, total=False):
+    """A dataset of the script.
+
+    Attributes:
+        passes: how many iterators over it have been drawn from.
+        ended: how often one has come to its end.
+        tunes: what its options leave to TensorFlow: maps, ahead.
+        waited, filled: seconds that the script has waited for it, and those until its second iterator.
+    """
+
+    ended: Count
+    tunes: List[Text]
+    waited: Amount
+    filled: Amount
 
 
 class _Measured(TypedDict):

@@ -14,7 +14,7 @@ import pytest
 import akrunner
 from akrunner.cluster.resources import THREADS
 from akrunner.wire import frames, messages
-from akrunner.wire.context import Context, Script, TFConfig
+from akrunner.wire.context import Context
 from akrunner.wire.shapes import fields_of
 from tests.conftest import ends, nothing_is_left
 
@@ -70,24 +70,22 @@ def _only_cold(item: Any) -> bool:
     return warm and not (item.module.__name__.endswith("test_crash_table") and WARM.search(item.name))
 
 
-def declared(shape: Any) -> set[str]:
-    return {field for fields in fields_of(shape) for field in fields}
-
-
-#: kind of message -> those of its fields that have fields of their own
-INNER: dict[int, dict[str, Any]] = {
-    frames.CLOSED: {"failure": messages.Failure, "input": messages.Input},
-    frames.CONTEXT: {"script": Script, "tf_config": TFConfig},
-}
-
-
 def undeclared(kind: int, body: dict[str, Any]) -> list[str]:
-    """The fields of a message that `akrunner.wire.messages`, or `context`, does not declare."""
+    """The fields of a message that `akrunner.wire.messages`, or `context`, does not declare, in whatever object they are."""
     shape = Context if kind == frames.CONTEXT else messages.SHAPES[kind]
-    odd = body.keys() - declared(shape)
-    inner = INNER.get(kind, {})
-    odd |= {f"{name}.{key}" for name, shape in inner.items() for key in body.get(name, {}).keys() - declared(shape)}
-    return [f"a {frames.NAMES[kind]} message has {key!r}" for key in sorted(odd)]
+    return [f"a {frames.NAMES[kind]} message has {key!r}" for key in sorted(set(_odd("", body, shape)))]
+
+
+def _odd(owner: str, body: dict[str, Any], shape: Any) -> Iterator[str]:
+    required, optional = fields_of(shape)
+    for field, value in body.items():
+        annotation = {**required, **optional}.get(field)
+        if annotation is None:
+            yield owner + field
+        for inner in getattr(annotation, "__args__", (annotation,)):
+            if isinstance(inner, type) and hasattr(inner, "required"):
+                for one in value if isinstance(value, list) else [value]:
+                    yield from _odd(f"{owner}{field}.", one, inner) if isinstance(one, dict) else ()
 
 
 @pytest.fixture(autouse=True)

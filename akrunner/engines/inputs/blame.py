@@ -28,7 +28,9 @@ SEVERAL = ("FlatMap", "Interleave")
 #: nodes that TensorFlow makes of two of the script's datasets -> these two, the outer one first
 FUSED = {"MapAndBatch": ("Batch", "Map"), "ShuffleAndRepeat": ("Repeat", "Shuffle")}
 #: nodes that may end before what they draw from ends; nodes that make another number of rows of those that they are given
-_CUTS, _RECOUNTS = ("Take", "TakeWhile", "Zip"), (*SEVERAL, "Unbatch", "Zip", "Concatenate")
+_CUTS, _RECOUNTS = ("Take", "TakeWhile", "Zip"), (
+    *SEVERAL, "Unbatch", "Zip", "Concatenate", "Filter", "Skip", "Shard", "Window",
+)  # fmt: skip
 #: share of the waiting that a node must have to be named
 _WORTH_NAMING = 0.15
 

@@ -24,7 +24,7 @@ A task's record (`Stats.inputs`, made by `akrunner.worker.waits.meter`; times in
     nodes         the nodes of the pipeline, as the profiler saw them: path, the time that each took itself, calls; empty if no
                   look was asked for
     pipelines     the datasets the script iterated over: nodes (kind, line, ...), what their options leave to TensorFlow (tunes:
-                  maps, ahead), how often the script iterated (passes), how often it came to the end (ended), how long it
+                  maps, ahead), how many iterators were drawn from (passes), how often it came to the end (ended), how long it
                   waited for each (waited), and how long of that until the second iterator over it (filled)
     keeps         whether the rows that `.cache()` holds in memory serve every iterator
     tunes         whether TensorFlow may run maps in parallel, or make batches ahead, by itself, in one of the datasets at least

@@ -122,6 +122,12 @@ def test_folders_of_classes_are_not_taken_for_splits_without_a_word(tmp_path: Pa
         assert folders.odd_splits(index(tree(tmp_path / names[0][:2], *names), by_folder=True), str(tmp_path)) == []
 
 
+def test_a_link_to_nothing_beside_folders_of_classes_is_a_broken_file_and_no_sign(tmp_path: Path) -> None:
+    tree(tmp_path, "fold1/cat/1.jpg", "fold2/cat/2.jpg")
+    (tmp_path / "fold1" / "x.jpg").symlink_to("gone.jpg")
+    assert folders.odd_splits(index(tmp_path, by_folder=True), str(tmp_path)) == []
+
+
 def test_odd_classes_are_told(tmp_path: Path) -> None:
     tree(tmp_path, "all/cat/1.jpg", "all/dog/2.jpg")
     (tmp_path / "empty").mkdir()

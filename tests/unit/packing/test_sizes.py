@@ -57,6 +57,28 @@ def test_shards_of_a_table_have_the_size_that_was_asked_for(
     assert abs(sum(found) / size - len(found)) < 0.6 + 0.1 * len(found), found
 
 
+def test_a_dictionary_is_counted_once_for_a_file_and_not_for_each_row(tmp_path: Path) -> None:
+    numbers = RANDOM.integers(0, 20_000, ROWS).astype(np.int32)
+    words = pa.DictionaryArray.from_arrays(pa.array(numbers), [f"a word of about 20 {i:05d}" for i in range(20_000)])
+    rows = pa.table({"word": words, "x": RANDOM.random(ROWS)})
+    settings = settings_of(PackArguments("in", "out", format="arrow", split="1", shard_size=1_000_000))
+    source = TableSource(rows.schema, lambda: iter(rows.to_batches(max_chunksize=3000)), "t", True)
+    state = State(str(tmp_path))
+    assert deal(
+        state,
+        1,
+        settings,
+        Meter(),
+        [(b"t", source)],
+        None,
+        Before([], []),
+        None,
+        {"alone": False, "kind": "rows", "settings": {}},
+    )
+    # 12 bytes a row: as if each row of the sample had its share of the dictionary there would be six
+    assert len(state.plan(1)["shards"]) == 1
+
+
 def in_buckets(folder: Path, table: pa.Table, rows: int) -> dict[str, int]:
     """Put a table into buckets, in batches. Returns: path of each -> bytes of its rows."""
     buckets = Buckets(str(folder), table.schema)
