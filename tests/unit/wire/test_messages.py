@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
+from akrunner import wire
 from akrunner.wire import frames, messages
 from akrunner.wire.frames import WireError
 
@@ -292,3 +294,8 @@ def test_rows_that_were_passed_on_are_counted(field: str) -> None:
         read(frames.PASSED, {key: value for key, value in body.items() if key != field})
     with pytest.raises(WireError, match=f"a passed message has the '{field}' -1"):
         read(frames.PASSED, {**body, field: -1})
+
+
+def test_the_drawing_has_every_frame_between_a_host_and_a_task() -> None:
+    drawn = set(re.findall(r"\b[A-Z_]{3,}\b", wire.__doc__ or ""))
+    assert {frames.NAMES[kind].upper().replace(" ", "_") for kind in {**frames.TO_WORKER, **frames.FROM_AGENT}} <= drawn

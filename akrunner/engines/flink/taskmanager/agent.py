@@ -149,14 +149,13 @@ class _Agent:
             hold: PortHold | None = None
             try:
                 python = self._interpreter(asked.python)
-                hold = self._ports(asked.bind_host) if python is not None else None
+                hold = self._ports(asked) if python is not None else None
                 if hold is None or python is None:
                     return
-                here = asked.advertised_host or self._line.address
                 unread = self._look(asked)
                 self._line.say(
                     settled=self._pb.Settled(
-                        address=f"{here}:{hold.ports[0]}", folder=folder, machine=socket.gethostname(), cores=_cores(),
+                        address=hold.addresses[0], folder=folder, machine=socket.gethostname(), cores=_cores(),
                         reads_files=not unread, writes_output=asked.HasField("output") and os.access(asked.output, os.W_OK),
                         unread=unread,
                     )
@@ -192,9 +191,10 @@ class _Agent:
         self._place = sight.place_from(asked.store)
         return sight.unseen(self._place, asked.files, self._broke)
 
-    def _ports(self, bind_host: str) -> PortHold | None:
+    def _ports(self, asked: Any) -> PortHold | None:
+        """Hold the task's port. Args: asked: an `Ask`. Returns: None: the host has been told that there is none."""
         try:
-            return PortHold(1, bind_host)
+            return PortHold(1, asked.bind_host, asked.advertised_host or self._line.address)
         except ConfigError as e:
             self._failed(f"{e} (on {socket.gethostname()})", self._pb.ADDRESS)
             return None

@@ -129,10 +129,10 @@ def test_its_port_gives_way_to_the_task_once_that_is_started(
     monkeypatch.setattr(agent_module, "Guard", lambda: contextlib.nullcontext(guard))
     monkeypatch.setattr(agent_module, "TaskFolder", lambda mark, remove: contextlib.nullcontext(str(tmp_path)))
     monkeypatch.setattr(agent_module, "sweep", lambda marks, began: None)
-    hold, seen = ports.PortHold(1), []
+    hold, seen = ports.PortHold(1, "127.0.0.1", "10.0.0.2"), []
     made = agent(pb.Told(order=pb.Order()))
     monkeypatch.setattr(made, "_interpreter", lambda python: "python")
-    monkeypatch.setattr(made, "_ports", lambda host: hold)
+    monkeypatch.setattr(made, "_ports", lambda asked: hold)
     monkeypatch.setattr(made, "_start", lambda *given: seen.append(bool(hold._sockets)) or True)
     monkeypatch.setattr(made, "_attend", lambda *given: seen.append(bool(hold._sockets)))
     made._one(pb.Ask())
@@ -140,12 +140,24 @@ def test_its_port_gives_way_to_the_task_once_that_is_started(
     assert seen == [True, held] and hold._sockets == [], "no other job takes it before, and none is held behind the task"
 
 
+@pytest.mark.parametrize(
+    ("advertised", "line", "host"),
+    [("fd00::5", "10.0.0.2", "[fd00::5]"), ("", "fd00::6", "[fd00::6]"), ("", "10.0.0.2", "10.0.0.2")],
+)
+def test_others_reach_the_task_by_its_address_also_over_ipv6(advertised: str, line: str, host: str) -> None:
+    made = agent()
+    made._line.address = line
+    hold = made._ports(pb.Ask(bind_host="127.0.0.1", advertised_host=advertised))
+    assert hold is not None and hold.addresses == [f"{host}:{hold.ports[0]}"]
+    hold.close()
+
+
 # -- what it says
 
 
 def test_an_address_that_is_not_this_machines_is_said() -> None:
     made = agent()
-    assert made._ports("192.0.2.1") is None
+    assert made._ports(pb.Ask(bind_host="192.0.2.1")) is None
     failed = made._line.said[0]["failed"]
     assert failed.reason == made._pb.ADDRESS and "192.0.2.1" in failed.words
     assert failed.words.endswith(f" (on {socket.gethostname()})")
