@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import sys
@@ -83,6 +82,8 @@ class Screen:
 
     def progress(self, progress: Progress) -> None:
         signals.check()
+        # of a pipe, nothing else looks whether its reader reads again
+        self._out.go_on()
         for warning in progress.warnings[self._warned :]:
             self._say(f"warning: {self.renamed(warning)}", "yellow")
         self._warned = max(self._warned, len(progress.warnings))
@@ -90,9 +91,8 @@ class Screen:
 
     def log(self, task: str, line: str) -> None:
         if self._log:
-            # the task waits for a reader who pauses, and the job does not; if the reader is gone, Rich handles that
-            with contextlib.suppress(OSError):
-                self._out.wait()
+            # the task waits for a reader who pauses, and the job does not
+            self._out.wait()
             also = f" ({self.known_as[task]})" if task in self.known_as else ""
             self._err.print(Text.assemble((f"[{task}{also}] ", "cyan"), harmless(line)))
 

@@ -1,5 +1,5 @@
 """What a command says on stderr. While it works, neither a terminal that is stopped (Ctrl-S) nor a pipe that nobody reads holds up
-anything but those who wait on purpose.
+anything but those who wait on purpose. A reader who is gone is no error: what is said to nobody is dropped, and the command goes on.
 
 ::
 
@@ -8,7 +8,8 @@ anything but those who wait on purpose.
     console.print(...)              waits for the reader, until a signal comes
 
 Rich holds locks while it writes, and Python's own `sys.stderr` one that no signal interrupts: who waits for one of them behind a
-write that blocks sees neither the end of the job's time nor a signal.
+write that blocks sees neither the end of the job's time nor a signal. Of a pipe that broke Rich makes a SystemExit, and sends stdout
+to /dev/null: so it sees no error of writing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _TICK = 0.05
 class Stderr(io.TextIOBase):
     """Stderr as a text stream for a Rich console, by a descriptor and without a lock of its own.
 
-    If `sys.stderr` is no descriptor, the text goes there, and whoever writes waits as it does.
+    If `sys.stderr` is no descriptor, the text goes there, and whoever writes waits as it does. What cannot be written, because its
+    reader is gone or a disk is full, is dropped, and nothing is raised.
 
     Attributes:
         encoding: as that of `sys.stderr`.
@@ -63,11 +65,6 @@ class Stderr(io.TextIOBase):
     def encoding(self) -> str:  # type: ignore[override]
         return sys.stderr.encoding or "utf-8"
 
-    @property
-    def behind(self) -> bool:
-        """Whether there is text that waits for the reader."""
-        return bool(self._left)
-
     def isatty(self) -> bool:
         return sys.stderr.isatty() if self._unblocked is None else self._unblocked.isatty()
 
@@ -75,27 +72,35 @@ class Stderr(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Write a text, or keep it for the reader while a command works. Raises: OSError: nobody can read it."""
+        """Write a text, or keep it for the reader while a command works."""
         if self._unblocked is None:
-            return sys.stderr.write(text)
+            with contextlib.suppress(OSError):
+                sys.stderr.write(text)
+            return len(text)
         with self._lock:
             if len(self._left) < _MOST:
                 self._left += text.encode(self.encoding, "backslashreplace")
             self._write_on(self._unblocked)
         while self._waits and self._left:
-            self._look_again()
+            self._wait_a_little()
         return len(text)
 
     def flush(self) -> None:
         """Flush `sys.stderr` if the text goes there; else there is nothing to flush."""
         if self._unblocked is None:
-            sys.stderr.flush()
+            with contextlib.suppress(OSError):
+                sys.stderr.flush()
+
+    def go_on(self) -> bool:
+        """Write what goes at once of what is kept, as the reader may read again. Returns: whether there is text left."""
+        if self._left:
+            self._look_again(0)
+        return bool(self._left)
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until the reader has taken what is kept.
 
         Args: seconds: how long to wait at most; what is left then is lost. None: until a signal comes.
-        Raises: OSError: the reader is gone.
         """
         until = time.monotonic() + seconds if seconds is not None else None
         while self._left:
@@ -103,7 +108,7 @@ class Stderr(io.TextIOBase):
                 with self._lock:
                     self._left.clear()
                 return
-            self._look_again()
+            self._wait_a_little()
 
     def begin(self) -> None:
         """From now on keep what the reader has no room for."""
@@ -114,9 +119,7 @@ class Stderr(io.TextIOBase):
         command. Args: error: the exception that is on its way."""
         hurried = signals.seen() is not None or isinstance(error, (KeyboardInterrupt, *LIMITS))
         try:
-            # who can read no more needs no further error
-            with contextlib.suppress(OSError):
-                self.wait(GIVEN_UP_SECONDS if hurried else None)
+            self.wait(GIVEN_UP_SECONDS if hurried else None)
         finally:
             self._waits = True
 
@@ -125,23 +128,31 @@ class Stderr(io.TextIOBase):
             self._unblocked.close()
         super().close()
 
-    def _look_again(self) -> None:
-        assert self._unblocked is not None
-        if self._unblocked.ready(_TICK):
-            with self._lock:
-                self._write_on(self._unblocked)
-            if self._left:
-                # a terminal may be ready and still have no room for the next character
-                time.sleep(_TICK)
+    def _wait_a_little(self) -> None:
+        """Wait a tick at most for the reader to take something."""
+        if not self._look_again(_TICK) and self._left:
+            # a terminal may be ready and still have no room for the next character
+            time.sleep(_TICK)
 
-    def _write_on(self, unblocked: Unblocked) -> None:
-        """Write what goes at once of what is kept."""
+    def _look_again(self, seconds: float) -> bool:
+        """Write what goes of what is kept, once there is room. Args: seconds: how long to wait for it at most. Returns: whether
+        anything was written, or dropped."""
+        assert self._unblocked is not None
+        if not self._unblocked.ready(seconds):
+            return False
+        with self._lock:
+            return self._write_on(self._unblocked)
+
+    def _write_on(self, unblocked: Unblocked) -> bool:
+        """Write what goes at once of what is kept. Returns: whether anything was written, or dropped."""
+        before = len(self._left)
         try:
             while self._left and (written := unblocked.write(bytes(self._left[:_PART]))):
                 del self._left[:written]
         except OSError:
+            # nobody can read it; who tells Rich, or the job, has the job ended
             self._left.clear()
-            raise
+        return len(self._left) < before
 
 
 def console(out: Stderr | None = None, **options: Any) -> Console:
@@ -167,6 +178,5 @@ def say_aside(text: str, error: BaseException) -> None:
     """Print a text while an exception is on its way, for as long as the exception allows. Args: error: the exception."""
     out = Stderr()
     out.begin()
-    with contextlib.suppress(OSError):
-        out.write(f"{text}\n")
+    out.write(f"{text}\n")
     out.end(error)
