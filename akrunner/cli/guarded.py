@@ -281,7 +281,9 @@ def _misused(error: Any, as_json: bool) -> int:
             return code
     from typer import rich_utils
 
-    rich_utils.rich_format_error(error)
+    # a reader of stderr who is gone is no further error; Rich makes a SystemExit of it
+    with contextlib.suppress(OSError, SystemExit):
+        rich_utils.rich_format_error(error)
     if lost:
         _say("WriteError", lost, code, False, kind=True)
     return code

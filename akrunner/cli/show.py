@@ -91,8 +91,8 @@ class Screen:
 
     def log(self, task: str, line: str) -> None:
         if self._log:
-            # the task waits for a reader who pauses, and the job does not
-            self._out.wait()
+            # lines come as fast as they are read; but a reader who pauses holds up neither the task nor the file of its log
+            self._out.wait_for_reader()
             also = f" ({self.known_as[task]})" if task in self.known_as else ""
             self._err.print(Text.assemble((f"[{task}{also}] ", "cyan"), harmless(line)))
 

@@ -33,8 +33,10 @@ from akrunner.io.unblocked import Unblocked
 LIMITS = (akrunner.JobTimeoutError, akrunner.JobStalledError)
 #: how many seconds a reader has to make room for what is kept, if a signal or a limit ends the command
 GIVEN_UP_SECONDS = 0.5
-#: how many bytes are kept for a reader; what comes when there are more is lost
-_MOST = 1 << 18
+#: how many bytes are kept for a reader; what comes when there are more is left out
+_MOST = 8 << 20
+#: how many seconds a reader has to take all that is kept, until who waits for him (`wait_for_reader`) waits no more
+_READER_SECONDS = 1.0
 #: how many bytes are written at once, at most
 _PART = 1 << 16
 _TICK = 0.05
@@ -56,6 +58,10 @@ class Stderr(io.TextIOBase):
         with contextlib.suppress(OSError, ValueError):
             self._unblocked = Unblocked(os.dup(sys.stderr.fileno()))
         self._left = bytearray()
+        #: how many bytes were left out, and nothing tells so yet
+        self._lost = 0
+        #: time (of `time.monotonic`) at which the reader fell behind
+        self._since = 0.0
         self._waits = True
         #: held only for what does not block
         self._lock = threading.Lock()
@@ -78,8 +84,7 @@ class Stderr(io.TextIOBase):
                 sys.stderr.write(text)
             return len(text)
         with self._lock:
-            if len(self._left) < _MOST:
-                self._left += text.encode(self.encoding, "backslashreplace")
+            self._keep(text.encode(self.encoding, "backslashreplace"))
             self._write_on(self._unblocked)
         while self._waits and self._left:
             self._wait_a_little()
@@ -93,9 +98,17 @@ class Stderr(io.TextIOBase):
 
     def go_on(self) -> bool:
         """Write what goes at once of what is kept, as the reader may read again. Returns: whether there is text left."""
-        if self._left:
-            self._look_again(0)
+        until = time.monotonic() + _TICK
+        seconds = 0.0
+        # who reads takes a terminal's few kB at once, and then the next ones
+        while self._left and self._look_again(seconds):
+            seconds = max(0.0, until - time.monotonic())
         return bool(self._left)
+
+    def wait_for_reader(self) -> None:
+        """Wait until the reader has taken what is kept, but do not wait for one who pauses, or is much slower than what is said."""
+        while self._left and time.monotonic() < self._since + _READER_SECONDS:
+            self._wait_a_little()
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until the reader has taken what is kept.
@@ -119,6 +132,8 @@ class Stderr(io.TextIOBase):
         command. Args: error: the exception that is on its way."""
         hurried = signals.seen() is not None or isinstance(error, (KeyboardInterrupt, *LIMITS))
         try:
+            with self._lock:
+                self._tell_lost()
             self.wait(GIVEN_UP_SECONDS if hurried else None)
         finally:
             self._waits = True
@@ -127,6 +142,20 @@ class Stderr(io.TextIOBase):
         if not self.closed and self._unblocked is not None:
             self._unblocked.close()
         super().close()
+
+    def _keep(self, data: bytes) -> None:
+        if len(self._left) >= _MOST:
+            self._lost += len(data)
+            return
+        if not self._left:
+            self._since = time.monotonic()
+        self._tell_lost()
+        self._left += data
+
+    def _tell_lost(self) -> None:
+        if self._lost:
+            self._left += f"[... {self._lost:,} bytes left out, as nobody read them ...]\n".encode()
+        self._lost = 0
 
     def _wait_a_little(self) -> None:
         """Wait a tick at most for the reader to take something."""
@@ -161,13 +190,13 @@ def console(out: Stderr | None = None, **options: Any) -> Console:
 
 
 @contextlib.contextmanager
-def working(**options: Any) -> Iterator[Console]:
+def working() -> Iterator[Console]:
     """Yield a console on stderr for a block that works, and in which nobody waits for the reader. At its end the reader is waited
-    for as `Stderr.end` says. Args: options: of Rich's console."""
+    for as `Stderr.end` says."""
     out = Stderr()
     out.begin()
     try:
-        yield console(out, **options)
+        yield console(out)
     except BaseException as e:
         out.end(e)
         raise

@@ -7,12 +7,14 @@ import errno
 import io
 import os
 import pty
+import re
 import select
 import signal
 import termios
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -24,6 +26,7 @@ from akrunner.cli.progress import Line
 from akrunner.cli.show import Screen
 from akrunner.engines.base import Progress
 from akrunner.errors import JobError, JobTimeoutError
+from akrunner.launch.logs import LogPump
 
 #: more than a pipe or a terminal holds
 MUCH = "x" * 100_000
@@ -77,9 +80,9 @@ def test_while_a_command_works_nobody_waits_and_a_reader_who_comes_later_has_it_
 def test_what_is_kept_has_an_end(reading: int) -> None:
     out = stderr.Stderr()
     out.begin()
-    for _ in range(100):
+    for _ in range(200):
         out.write(MUCH)
-    assert len(out._left) < 2 * stderr._MOST
+    assert len(out._left) < stderr._MOST + 2 * len(MUCH)
     out.end(JobTimeoutError("over"))
 
 
@@ -112,7 +115,8 @@ def test_outside_of_a_block_the_reader_is_waited_for_until_a_signal_comes(readin
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_a_task_s_lines_wait_and_hold_nobody_else_up(reading: int) -> None:
+def test_a_task_s_lines_wait_for_who_reads_and_hold_nobody_else_up(reading: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stderr, "_READER_SECONDS", 1000.0)
     screen = Screen(as_json=False, quiet=False, log=True)
     screen._out.begin()
     screen.note(MUCH)
@@ -120,11 +124,44 @@ def test_a_task_s_lines_wait_and_hold_nobody_else_up(reading: int) -> None:
     printed.start()
     screen.note("a note")
     assert printed.is_alive()
-    said = ""
-    while "a line" not in said:
-        said += os.read(reading, 1 << 16).decode()
+    said = _until(reading, "a line\n")
     printed.join(60)
     assert "akrunner: a note\n" in said and not screen._out.go_on()
+
+
+def test_a_reader_who_pauses_keeps_no_line_from_the_log_and_gets_them_all_later(reading: int, tmp_path: Path) -> None:
+    lines = [f"{number} {'x' * 60}" for number in range(5000)]
+    screen = Screen(as_json=False, quiet=False, log=True)
+    log, writes = os.pipe()
+    with screen:
+        pump = LogPump(log, str(tmp_path / "log"), lambda line: screen.log("chief:0", line))
+        os.write(writes, b"".join(f"{line}\n".encode() for line in lines[:500]))
+        for line in lines[500:]:
+            os.write(writes, f"{line}\n".encode())
+        os.close(writes)
+        pump.join(60)
+        assert not pump._thread.is_alive() and pump.error is None
+        assert (tmp_path / "log").read_text().splitlines() == lines and pump.tail(1) == lines[-1]
+        had: list[str] = []
+        reader = threading.Thread(target=lambda: had.append(_until(reading, lines[-1])))
+        reader.start()
+    reader.join(60)
+    assert re.findall(r"[0-9]+ x+", had[0]) == lines
+
+
+def test_what_is_left_out_is_told(reading: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stderr, "_MOST", len(MUCH))
+    out = stderr.Stderr()
+    out.begin()
+    # the first goes in part, the second is kept
+    for text in (f"{MUCH}\n", f"{MUCH}\n", "left\n", "out\n"):
+        out.write(text)
+    had: list[str] = []
+    reader = threading.Thread(target=lambda: had.append(_until(reading, "read them ...]\n")))
+    reader.start()
+    out.end()
+    reader.join(60)
+    assert had == [f"{MUCH}\n{MUCH}\n[... 9 bytes left out, as nobody read them ...]\n"]
 
 
 def test_a_progress_line_is_left_out_while_the_terminal_is_behind() -> None:
