@@ -94,7 +94,12 @@ class Screen:
             # lines come as fast as they are read; but a reader who pauses holds up neither the task nor the file of its log
             self._out.wait_for_reader()
             also = f" ({self.known_as[task]})" if task in self.known_as else ""
-            self._err.print(Text.assemble((f"[{task}{also}] ", "cyan"), harmless(line)))
+            name = f"[{task}{also}] "
+            if self._err.is_terminal:
+                self._err.print(Text.assemble((name, "cyan"), harmless(line)))
+            else:
+                # Rich takes 0.3 ms for a line, in which the task waits
+                self._out.write(f"{name}{harmless(line)}\n")
 
     # -- afterwards
 

@@ -129,6 +129,13 @@ def test_a_task_s_lines_wait_for_who_reads_and_hold_nobody_else_up(reading: int,
     assert "akrunner: a note\n" in said and not screen._out.go_on()
 
 
+def test_a_task_s_line_comes_as_it_was_printed_without_colours(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(as_json=False, quiet=False, log=True)
+    screen.known_as = {"chief:0": "worker 0"}
+    screen.log("chief:0", "a\t[b] \x1b[31mc\x07")
+    assert capsys.readouterr().err == "[chief:0 (worker 0)] a\t[b] c\\x07\n"
+
+
 def test_a_reader_who_pauses_keeps_no_line_from_the_log_and_gets_them_all_later(reading: int, tmp_path: Path) -> None:
     lines = [f"{number} {'x' * 60}" for number in range(5000)]
     screen = Screen(as_json=False, quiet=False, log=True)
