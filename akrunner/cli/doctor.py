@@ -14,7 +14,7 @@ from rich.text import Text
 
 import akrunner
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
-from akrunner.cli import given, stderr, variables
+from akrunner.cli import given, progress, stderr, variables
 from akrunner.cli.engines import MASTER
 from akrunner.cli.guarded import EXIT_FAILED, emit, exit_codes
 from akrunner.folders.words import harmless, printable
@@ -51,7 +51,7 @@ def doctor(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         options["python_env"] = options["python_env"] or os.environ.get(named("python_env").variable)
         options["flink_master"] = options["flink_master"] or os.environ.get(MASTER) or None
     options["python_env"] = options["python_env"] or None
-    with stderr.working(quiet=as_json) as waiting, waiting.status("looking"):
+    with stderr.working() as console, progress.Line(console, "looking", as_json):
         found = akrunner.doctor(words["work_dir"], **options)
         if words["work_dir"] is None:
             found = dataclasses.replace(found, lines=(*found.lines, *variables_of(os.environ)))

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 import akrunner
-from akrunner.cli import stderr
+from akrunner.cli import progress, stderr
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit
 from akrunner.launch import environments, interpreters
@@ -89,7 +89,7 @@ def create(
     as_json: bool = JSON,
 ) -> None:
     try:
-        with stderr.working(quiet=as_json) as console, console.status(f"creating {name}: TensorFlow is a large download"):
+        with stderr.working() as console, progress.Line(console, f"creating {name}: TensorFlow is a large download", as_json):
             path = environments.create(name)
             found = interpreters.probe(environments.python_in(path))
     except akrunner.ConfigError as e:

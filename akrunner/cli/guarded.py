@@ -281,7 +281,9 @@ def _misused(error: Any, as_json: bool) -> int:
             return code
     from typer import rich_utils
 
-    rich_utils.rich_format_error(error)
+    # a reader of stderr who is gone is no further error; Rich makes a SystemExit of it
+    with contextlib.suppress(OSError, SystemExit):
+        rich_utils.rich_format_error(error)
     if lost:
         _say("WriteError", lost, code, False, kind=True)
     return code
@@ -322,17 +324,14 @@ def _say(
     Returns: the exit code.
     """
     lost = _lost(body or _head(name, message, code)) if as_json else ""
-    try:
-        console = stderr.console()
-        if lost or not as_json:
-            words = f"{name}: {message}" if kind else message
-            console.print(Text(harmless(redacted(f"akrunner: {words}")), style="red" if console.is_terminal and kind else ""))
-        if more:
-            console.print(Text(harmless(more)))
-        if lost:
-            console.print(Text(f"akrunner: WriteError: {lost}"))
-    except (OSError, SystemExit):
-        pass  # stderr is closed; Rich turns a broken pipe into a SystemExit
+    console = stderr.console()
+    if lost or not as_json:
+        words = f"{name}: {message}" if kind else message
+        console.print(Text(harmless(redacted(f"akrunner: {words}")), style="red" if console.is_terminal and kind else ""))
+    if more:
+        console.print(Text(harmless(more)))
+    if lost:
+        console.print(Text(f"akrunner: WriteError: {lost}"))
     return code
 
 

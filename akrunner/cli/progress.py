@@ -16,7 +16,7 @@ from akrunner.folders.words import printable
 class _Live(Live):
     def refresh(self) -> None:
         """Show the text, unless the terminal has not yet taken what was shown before."""
-        if not (isinstance(self.console.file, Stderr) and self.console.file.behind):
+        if not (isinstance(self.console.file, Stderr) and self.console.file.go_on()):
             super().refresh()
 
 

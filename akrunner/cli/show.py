@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import sys
@@ -83,6 +82,8 @@ class Screen:
 
     def progress(self, progress: Progress) -> None:
         signals.check()
+        # of a pipe, nothing else looks whether its reader reads again
+        self._out.go_on()
         for warning in progress.warnings[self._warned :]:
             self._say(f"warning: {self.renamed(warning)}", "yellow")
         self._warned = max(self._warned, len(progress.warnings))
@@ -90,11 +91,15 @@ class Screen:
 
     def log(self, task: str, line: str) -> None:
         if self._log:
-            # the task waits for a reader who pauses, and the job does not; if the reader is gone, Rich handles that
-            with contextlib.suppress(OSError):
-                self._out.wait()
+            # lines come as fast as they are read; but a reader who pauses holds up neither the task nor the file of its log
+            self._out.wait_for_reader()
             also = f" ({self.known_as[task]})" if task in self.known_as else ""
-            self._err.print(Text.assemble((f"[{task}{also}] ", "cyan"), harmless(line)))
+            name = f"[{task}{also}] "
+            if self._err.is_terminal:
+                self._err.print(Text.assemble((name, "cyan"), harmless(line)))
+            else:
+                # Rich takes 0.3 ms for a line, in which the task waits
+                self._out.write(f"{name}{harmless(line)}\n")
 
     # -- afterwards
 

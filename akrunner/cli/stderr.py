@@ -1,5 +1,5 @@
 """What a command says on stderr. While it works, neither a terminal that is stopped (Ctrl-S) nor a pipe that nobody reads holds up
-anything but those who wait on purpose.
+anything but those who wait on purpose. A reader who is gone is no error: what is said to nobody is dropped, and the command goes on.
 
 ::
 
@@ -8,7 +8,8 @@ anything but those who wait on purpose.
     console.print(...)              waits for the reader, until a signal comes
 
 Rich holds locks while it writes, and Python's own `sys.stderr` one that no signal interrupts: who waits for one of them behind a
-write that blocks sees neither the end of the job's time nor a signal.
+write that blocks sees neither the end of the job's time nor a signal. Of a pipe that broke Rich makes a SystemExit, and sends stdout
+to /dev/null: so it sees no error of writing.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from akrunner.io.unblocked import Unblocked
 LIMITS = (akrunner.JobTimeoutError, akrunner.JobStalledError)
 #: how many seconds a reader has to make room for what is kept, if a signal or a limit ends the command
 GIVEN_UP_SECONDS = 0.5
-#: how many bytes are kept for a reader; what comes when there are more is lost
-_MOST = 1 << 18
+#: how many bytes are kept for a reader; what comes when there are more is left out
+_MOST = 8 << 20
+#: how many seconds a reader has to take all that is kept, until who waits for him (`wait_for_reader`) waits no more
+_READER_SECONDS = 1.0
 #: how many bytes are written at once, at most
 _PART = 1 << 16
 _TICK = 0.05
@@ -42,7 +45,8 @@ _TICK = 0.05
 class Stderr(io.TextIOBase):
     """Stderr as a text stream for a Rich console, by a descriptor and without a lock of its own.
 
-    If `sys.stderr` is no descriptor, the text goes there, and whoever writes waits as it does.
+    If `sys.stderr` is no descriptor, the text goes there, and whoever writes waits as it does. What cannot be written, because its
+    reader is gone or a disk is full, is dropped, and nothing is raised.
 
     Attributes:
         encoding: as that of `sys.stderr`.
@@ -54,6 +58,10 @@ class Stderr(io.TextIOBase):
         with contextlib.suppress(OSError, ValueError):
             self._unblocked = Unblocked(os.dup(sys.stderr.fileno()))
         self._left = bytearray()
+        #: how many bytes were left out, and nothing tells so yet
+        self._lost = 0
+        #: time (of `time.monotonic`) at which the reader fell behind
+        self._since = 0.0
         self._waits = True
         #: held only for what does not block
         self._lock = threading.Lock()
@@ -63,11 +71,6 @@ class Stderr(io.TextIOBase):
     def encoding(self) -> str:  # type: ignore[override]
         return sys.stderr.encoding or "utf-8"
 
-    @property
-    def behind(self) -> bool:
-        """Whether there is text that waits for the reader."""
-        return bool(self._left)
-
     def isatty(self) -> bool:
         return sys.stderr.isatty() if self._unblocked is None else self._unblocked.isatty()
 
@@ -75,27 +78,42 @@ class Stderr(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Write a text, or keep it for the reader while a command works. Raises: OSError: nobody can read it."""
+        """Write a text, or keep it for the reader while a command works."""
         if self._unblocked is None:
-            return sys.stderr.write(text)
+            with contextlib.suppress(OSError):
+                sys.stderr.write(text)
+            return len(text)
         with self._lock:
-            if len(self._left) < _MOST:
-                self._left += text.encode(self.encoding, "backslashreplace")
+            self._keep(text.encode(self.encoding, "backslashreplace"))
             self._write_on(self._unblocked)
         while self._waits and self._left:
-            self._look_again()
+            self._wait_a_little()
         return len(text)
 
     def flush(self) -> None:
         """Flush `sys.stderr` if the text goes there; else there is nothing to flush."""
         if self._unblocked is None:
-            sys.stderr.flush()
+            with contextlib.suppress(OSError):
+                sys.stderr.flush()
+
+    def go_on(self) -> bool:
+        """Write what goes at once of what is kept, as the reader may read again. Returns: whether there is text left."""
+        until = time.monotonic() + _TICK
+        seconds = 0.0
+        # who reads takes a terminal's few kB at once, and then the next ones
+        while self._left and self._look_again(seconds):
+            seconds = max(0.0, until - time.monotonic())
+        return bool(self._left)
+
+    def wait_for_reader(self) -> None:
+        """Wait until the reader has taken what is kept, but do not wait for one who pauses, or is much slower than what is said."""
+        while self._left and time.monotonic() < self._since + _READER_SECONDS:
+            self._wait_a_little()
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until the reader has taken what is kept.
 
         Args: seconds: how long to wait at most; what is left then is lost. None: until a signal comes.
-        Raises: OSError: the reader is gone.
         """
         until = time.monotonic() + seconds if seconds is not None else None
         while self._left:
@@ -103,7 +121,7 @@ class Stderr(io.TextIOBase):
                 with self._lock:
                     self._left.clear()
                 return
-            self._look_again()
+            self._wait_a_little()
 
     def begin(self) -> None:
         """From now on keep what the reader has no room for."""
@@ -114,9 +132,9 @@ class Stderr(io.TextIOBase):
         command. Args: error: the exception that is on its way."""
         hurried = signals.seen() is not None or isinstance(error, (KeyboardInterrupt, *LIMITS))
         try:
-            # who can read no more needs no further error
-            with contextlib.suppress(OSError):
-                self.wait(GIVEN_UP_SECONDS if hurried else None)
+            with self._lock:
+                self._tell_lost()
+            self.wait(GIVEN_UP_SECONDS if hurried else None)
         finally:
             self._waits = True
 
@@ -125,23 +143,45 @@ class Stderr(io.TextIOBase):
             self._unblocked.close()
         super().close()
 
-    def _look_again(self) -> None:
-        assert self._unblocked is not None
-        if self._unblocked.ready(_TICK):
-            with self._lock:
-                self._write_on(self._unblocked)
-            if self._left:
-                # a terminal may be ready and still have no room for the next character
-                time.sleep(_TICK)
+    def _keep(self, data: bytes) -> None:
+        if len(self._left) >= _MOST:
+            self._lost += len(data)
+            return
+        if not self._left:
+            self._since = time.monotonic()
+        self._tell_lost()
+        self._left += data
 
-    def _write_on(self, unblocked: Unblocked) -> None:
-        """Write what goes at once of what is kept."""
+    def _tell_lost(self) -> None:
+        if self._lost:
+            self._left += f"[... {self._lost:,} bytes left out, as nobody read them ...]\n".encode()
+        self._lost = 0
+
+    def _wait_a_little(self) -> None:
+        """Wait a tick at most for the reader to take something."""
+        if not self._look_again(_TICK) and self._left:
+            # a terminal may be ready and still have no room for the next character
+            time.sleep(_TICK)
+
+    def _look_again(self, seconds: float) -> bool:
+        """Write what goes of what is kept, once there is room. Args: seconds: how long to wait for it at most. Returns: whether
+        anything was written, or dropped."""
+        assert self._unblocked is not None
+        if not self._unblocked.ready(seconds):
+            return False
+        with self._lock:
+            return self._write_on(self._unblocked)
+
+    def _write_on(self, unblocked: Unblocked) -> bool:
+        """Write what goes at once of what is kept. Returns: whether anything was written, or dropped."""
+        before = len(self._left)
         try:
             while self._left and (written := unblocked.write(bytes(self._left[:_PART]))):
                 del self._left[:written]
         except OSError:
+            # nobody can read it; who tells Rich, or the job, has the job ended
             self._left.clear()
-            raise
+        return len(self._left) < before
 
 
 def console(out: Stderr | None = None, **options: Any) -> Console:
@@ -150,13 +190,13 @@ def console(out: Stderr | None = None, **options: Any) -> Console:
 
 
 @contextlib.contextmanager
-def working(**options: Any) -> Iterator[Console]:
+def working() -> Iterator[Console]:
     """Yield a console on stderr for a block that works, and in which nobody waits for the reader. At its end the reader is waited
-    for as `Stderr.end` says. Args: options: of Rich's console."""
+    for as `Stderr.end` says."""
     out = Stderr()
     out.begin()
     try:
-        yield console(out, **options)
+        yield console(out)
     except BaseException as e:
         out.end(e)
         raise
@@ -167,6 +207,5 @@ def say_aside(text: str, error: BaseException) -> None:
     """Print a text while an exception is on its way, for as long as the exception allows. Args: error: the exception."""
     out = Stderr()
     out.begin()
-    with contextlib.suppress(OSError):
-        out.write(f"{text}\n")
+    out.write(f"{text}\n")
     out.end(error)

@@ -27,13 +27,15 @@ from akrunner.foreign import in_words
 from akrunner.launch.events import Event, TableFailed
 from akrunner.launch.logs import LogPump
 from akrunner.launch.process import stop_all
-from akrunner.launch.session import EVENTS, TaskSession, wait_for_exits
+from akrunner.launch.session import EVENTS, TaskSession, close_all, wait_for_exits
 from akrunner.spec import TaskSpec
 from akrunner.wire import STACKS_SIGNAL, frames
 
 #: seconds that tasks have to print their stacks
 _STACKS_SECONDS = 0.3
 _LOOK_SECONDS = 1.0
+#: seconds that the threads of all sessions have to finish, once the processes have ended
+_THREADS_SECONDS = 2.0
 
 
 class TaskGroup:
@@ -179,8 +181,7 @@ class TaskGroup:
             for conversation in self.conversations.values():
                 last_first.callback(conversation.join)
             last_first.callback(self._look_at_logs)
-            for session in reversed(sessions):
-                last_first.callback(session.close)
+            last_first.callback(close_all, sessions, _THREADS_SECONDS)
             last_first.callback(self._take_notes)
             last_first.callback(self._launcher.ended)
             last_first.callback(self._end_processes, closing)

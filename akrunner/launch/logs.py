@@ -4,8 +4,10 @@ error reports.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
+import select
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -44,12 +46,18 @@ class LogPump:
         self._total = 0
         self._written = 0
         self._dropped = 0
+        self._joined = False
+        #: what was read, and is not echoed yet
+        self._ahead: collections.deque[bytes] = collections.deque()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="akrunner-log", daemon=True)
         self._thread.start()
 
     def join(self, seconds: float) -> None:
-        """Wait for the end of the log, for at most `seconds`."""
+        """Wait for the end of the log, for at most `seconds`. Call it after the process has ended: what it has printed is then read
+        into the file and the tail before more lines are echoed, so that a slow echo costs neither of them its end.
+        """
+        self._joined = True
         self._thread.join(seconds)
 
     def tail(self, lines: int = 20) -> str:
@@ -85,22 +93,32 @@ class LogPump:
     def _pump(self) -> None:
         rest = b""
         with self._opened() as out:
-            while chunk := self._read():
-                with self._lock:
-                    self._total += len(chunk)
-                    self._tail += chunk
-                    del self._tail[:-_TAIL_BYTES]
-                room = self._limit - self._written
-                if room > 0:
-                    self._write(out, chunk[:room])
-                self._dropped += max(0, len(chunk) - max(0, room))
+            while chunk := self._ahead.popleft() if self._ahead else self._taken(out):
                 if self._echo is not None:
-                    rest = self._lines(rest + chunk)
+                    rest = self._lines(rest + chunk, out)
             if self._dropped:
                 kept = bytes(self._tail[-min(len(self._tail), self._dropped) :])
                 self._write(out, f"\n[... {self._dropped - len(kept)} bytes left out ...]\n".encode() + kept)
             if self._echo is not None and rest:
                 self._echo(_text(rest))
+
+    def _taken(self, out: IO[bytes] | None) -> bytes:
+        """Read a part of the log into the file and the tail, and return it; b"" at the end."""
+        chunk = self._read()
+        with self._lock:
+            self._total += len(chunk)
+            self._tail += chunk
+            del self._tail[:-_TAIL_BYTES]
+        room = self._limit - self._written
+        if room > 0:
+            self._write(out, chunk[:room])
+        self._dropped += max(0, len(chunk) - max(0, room))
+        return chunk
+
+    def _read_ahead(self, out: IO[bytes] | None) -> None:
+        """Read what has come, and keep it for the echo."""
+        while _readable(self._fd) and (chunk := self._taken(out)):
+            self._ahead.append(chunk)
 
     def _read(self) -> bytes:
         try:
@@ -130,15 +148,24 @@ class LogPump:
             self.unwritten = e
             self._written = self._limit
 
-    def _lines(self, data: bytes) -> bytes:
-        """Echo the complete lines of the data; return the incomplete last line."""
+    def _lines(self, data: bytes, out: IO[bytes] | None) -> bytes:
+        """Echo the complete lines of the data; return the incomplete last line. Args: out: the file for what is read meanwhile."""
         *whole, rest = data.split(b"\n")
         if len(rest) > _CHUNK:
             whole, rest = [*whole, rest], b""
         for line in whole:
+            if self._joined:
+                self._read_ahead(out)
             if self._echo is not None and _NO_GRAPHICS_CARD not in line:
                 self._echo(_text(line).rstrip("\r"))
         return rest
+
+
+def _readable(fd: int) -> bool:
+    """Whether a read of a pipe returns at once, also because it has ended."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _text(data: bytes) -> str:

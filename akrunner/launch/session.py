@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -162,13 +163,14 @@ class TaskSession:
         """
         self._deaf.set()
 
-    def close(self, seconds: float = 2.0) -> None:
-        """Let the log and the reader thread finish, for up to `seconds` each, and close the pipes. Call it after the process
-        has ended.
+    def close(self, until: float) -> None:
+        """Let the log and the reader thread finish, and close the pipes. Call it after the process has ended.
+
+        Args: until: the time (of `time.monotonic`) up to which the threads are waited for.
         """
         self.deafen()
-        self.log.join(seconds)
-        self._thread.join(seconds)
+        self.log.join(max(0.0, until - time.monotonic()))
+        self._thread.join(max(0.0, until - time.monotonic()))
         self.writer.close()
         # a reader thread that still waits closes the pipe itself when it wakes
         self._closed.set()
@@ -318,3 +320,12 @@ def wait_for_exits(sessions: Sequence[TaskSession], seconds: float) -> list[Task
     """
     deadline = time.monotonic() + seconds
     return [s for s in sessions if s.process.wait(max(0.0, deadline - time.monotonic())) is None]
+
+
+def close_all(sessions: Sequence[TaskSession], seconds: float) -> None:
+    """Close every session, also if the closing of one raises. Args: seconds: how long their threads, all together, are waited
+    for at most."""
+    until = time.monotonic() + seconds
+    with contextlib.ExitStack() as last_first:
+        for session in reversed(sessions):
+            last_first.callback(session.close, until)

@@ -91,7 +91,7 @@ class Session:
     def deafen(self) -> None:
         self.did.append(f"deafen {self.task.name}")
 
-    def close(self) -> None:
+    def close(self, until: float) -> None:
         self.did.append(f"close {self.task.name}")
 
 
@@ -270,7 +270,7 @@ def test_every_step_of_the_end_is_made_though_one_raises(monkeypatch: pytest.Mon
     made = Group()
     made.fed_by(Feeder(made.did))
 
-    def fails() -> None:
+    def fails(*args: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(made.launcher, "ended", fails)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import queue
+import time
+import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -100,7 +102,7 @@ def made() -> Iterator[Made]:
     yield make
     for talk in talks:
         talk.worker.reads.close(), talk.worker.writes.close()
-        talk.session.close(5)
+        talk.session.close(time.monotonic() + 5)
         assert not talk.session._thread.is_alive()
         for fd in (talk.worker.pipes.near[2], talk.worker.pipes.far[2]):
             os.close(fd)
@@ -355,7 +357,7 @@ def test_a_queue_that_nobody_reads_does_not_hold_the_session_up(made: Made, monk
     talk.session._thread.join(60)
     assert not talk.session._thread.is_alive() and talk.events.qsize() <= 1
     talk.session.post(said.Ended(talk.session.task))
-    talk.session.close()
+    talk.session.close(time.monotonic() + 2)
     assert talk.session.writer.fd == -1 == talk.session._reader.fd
 
 
@@ -396,3 +398,16 @@ def test_all_processes_have_the_time_together(monkeypatch: pytest.MonkeyPatch) -
     sessions: Any = [Session(True), Session(False), Session(False)]
     assert session.wait_for_exits(sessions, 10) == sessions[1:]
     assert waited == [9.0, 6.0, 0.0]
+
+
+def test_all_sessions_close_in_the_time_together_also_if_one_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session.time, "monotonic", lambda: 5.0)
+    closed: list[float] = []
+
+    def fails(until: float) -> None:
+        raise ZeroDivisionError
+
+    made: list[Any] = [types.SimpleNamespace(close=close) for close in (closed.append, fails, closed.append)]
+    with pytest.raises(ZeroDivisionError):
+        session.close_all(made, 2.0)
+    assert closed == [7.0, 7.0]
