@@ -17,6 +17,8 @@ from akrunner.leftovers.private import private_file
 
 _TAIL_BYTES = 64 * 1024
 _CHUNK = 64 * 1024
+#: how many parts of a log are kept for a slow echo
+_AHEAD = 1024
 #: TensorFlow 2.20 prints this, at error level, on every machine without a graphics card's driver; only the log file keeps it
 _NO_GRAPHICS_CARD = b"failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)"
 
@@ -116,8 +118,8 @@ class LogPump:
         return chunk
 
     def _read_ahead(self, out: IO[bytes] | None) -> None:
-        """Read what has come, and keep it for the echo."""
-        while _readable(self._fd) and (chunk := self._taken(out)):
+        """Read what has come, and keep it for the echo, but no more than `_AHEAD` parts: what the task has left behind may print on."""
+        while len(self._ahead) < _AHEAD and _readable(self._fd) and (chunk := self._taken(out)):
             self._ahead.append(chunk)
 
     def _read(self) -> bytes:
