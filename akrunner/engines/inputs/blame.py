@@ -265,8 +265,8 @@ def _summed(nodes: Sequence[Mapping[str, Any]], what: str) -> dict[str, float]:
 def active(nodes: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Return the seconds in which each node worked itself.
 
-    A node that only hands on has none. A node that works in threads of its own counts as waiting while the node that it
-    draws from works.
+    A node that only hands on has none. A node that works in threads of its own (a parallel map, and any that is fused with its
+    batch) counts as waiting while the node that it draws from works.
     """
     own, found = _summed(nodes, "own"), {}
     for path, seconds in own.items():
@@ -274,7 +274,13 @@ def active(nodes: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         if kind in _PASSIVE:
             continue
         below = sum(other for name, other in own.items() if name.startswith(path + "::"))
-        found[path] = 0.0 if parallel and below >= 0.5 * seconds else seconds
+        if below < 0.5 * seconds:
+            found[path] = seconds
+        elif kind == "MapAndBatch":
+            # how many of its calls run at once is not in its name: what it has beyond the other's time is its own
+            found[path] = max(0.0, seconds - below)
+        else:
+            found[path] = 0.0 if parallel else seconds
     return found
 
 

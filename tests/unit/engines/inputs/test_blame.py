@@ -117,6 +117,11 @@ def test_nodes_that_hand_on_and_those_that_wait_for_others_do_not_work_themselve
     assert blame.active(seen) == {"Root::Prefetch::ParallelMapV2": 0.0, "Root::Prefetch::ParallelMapV2::TFRecord": 3.0}
     seen[2]["own"] = 1.0
     assert blame.active(seen)["Root::Prefetch::ParallelMapV2"] == 4.0
+    # so does a map that is fused with its batch, as far as the other's time goes
+    fused = [{"path": "Root::MapAndBatch", "own": 4.0, "calls": 9}, {"path": "Root::MapAndBatch::Map", "own": 5.0, "calls": 99}]
+    assert blame.active(fused) == {"Root::MapAndBatch": 0.0, "Root::MapAndBatch::Map": 5.0}
+    for below, own in ((1.0, 4.0), (3.0, 1.0)):
+        assert blame.active([fused[0], {**fused[1], "own": below}])["Root::MapAndBatch"] == own
 
 
 def test_the_files_of_a_flat_map_are_added_up() -> None:
