@@ -234,9 +234,16 @@ OPTIONS = (
         "line, text), or several files of lines side by side, a column for each.",
         verbs=(*SCRIPTS, *PREDICTIONS, "pack"),
         help=f"Format of the files, if their names do not tell it: {FORMATS}; images, texts or lines: a directory of such files.",
+        helps={
+            "pack": f"Format of a table's files, if their names do not tell it: {FORMATS}; images or texts: a directory of such "
+            "files, as --kind; lines: text files."
+        },
         needs=_OF_A_TABLE,
         rows=True,
-        instead={"pack": "for tables, as in `run`."},
+        instead={
+            "pack": 'for tables, as in `run`. "images" and "texts", of a directory, are as `kind`; "lines" is for text files, '
+            "whatever their names."
+        },
     ),
     Option(
         "input_csv",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -94,10 +95,32 @@ def named_as_paths(schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name.lower() in USUAL and is_text(schema.field(name).type)]
 
 
-def half_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str:
+def header_instead(schema: pa.Schema, below: str) -> str:
+    """Return which names of columns to give for a CSV whose first line looks like a row of paths; "": it does not.
+
+    Args: below: the directory that relative paths are below.
+    """
+    paths = next((i for i, name in enumerate(schema.names) if _is_path(name, below)), None)
+    if paths is None:
+        return ""
+    others = iter(["label", *(f"c{i}" for i in range(1, len(schema.names)))])
+    names = ["path" if i == paths else next(others) for i in range(len(schema.names))]
+    return f"--input-csv header={','.join(names)}"
+
+
+def _is_path(name: str, below: str) -> bool:
+    ends = re.search(r"\A\w+://|" + ending_of(images.ENDINGS).replace(r"\z", r"\Z"), name, re.IGNORECASE)
+    # a plain word is a column's name, also if a file is called so
+    written = ("." in name or "/" in name) and "\0" not in name
+    return ends is not None or (written and os.path.isfile(os.path.join(below, name)))
+
+
+def half_paths(schema: pa.Schema, first: pa.RecordBatch | None, instead: str = "") -> str:
     """Return a warning if a column of a table that is packed as it is looks like paths of images, or URLs; "": none does.
 
     Half of the values that were looked at are enough, and a single one in a column whose name says that it holds paths.
+
+    Args: instead: what the warning recommends; "": `--paths` and the column.
     """
     if first is None or not first.num_rows:
         return ""
@@ -108,17 +131,19 @@ def half_paths(schema: pa.Schema, first: pa.RecordBatch | None) -> str:
             if looks.any() and (looks.mean() >= 0.5 or name.lower() in USUAL):
                 return (
                     f"the table is packed as it is, a row of texts each; of column {name!r} {int(looks.sum()):,} of "
-                    f"{len(looks):,} values look like paths or URLs: --paths {name} packs the files they name"
+                    f"{len(looks):,} values look like paths or URLs: {instead or f'--paths {name}'} packs the files they name"
                 )
     return ""
 
 
-def named_files(schema: pa.Schema, first: pa.RecordBatch | None, below: str) -> str:
+def named_files(schema: pa.Schema, first: pa.RecordBatch | None, below: str, instead: str = "") -> str:
     """Return a warning if a column names files that exist, in a table that is packed as it is; "": none does.
 
     More than half of the values that were looked at are enough, and a single one in a column whose name says that it holds paths.
 
-    Args: below: the directory that relative paths are below.
+    Args:
+        below: the directory that relative paths are below.
+        instead: what the warning recommends; "": `--paths` and the column.
     """
     if first is None:
         return ""
@@ -129,7 +154,10 @@ def named_files(schema: pa.Schema, first: pa.RecordBatch | None, below: str) -> 
         there = [one for one in values if "\0" not in one and os.path.isfile(os.path.join(below, one))]
         if len(there) * 2 > len(values) or (there and name.lower() in USUAL):
             kind = "texts" if sum(one.lower().endswith(".txt") for one in there) * 2 > len(there) else "files"
-            return f"the table is packed as it is, a row of texts each; column {name!r} names files that are there: --paths {name} --kind {kind} packs these"
+            return (
+                f"the table is packed as it is, a row of texts each; column {name!r} names files that are there: "
+                f"{instead or f'--paths {name}'} --kind {kind} packs these"
+            )
     return ""
 
 

@@ -29,6 +29,9 @@ from akrunner.packing.source_tables import of_table
 from akrunner.schema import Schema
 from akrunner.tables.names import is_table
 
+#: how text files are read as tables whose only column has paths
+_LINES_AS_PATHS = "--input-format csv --input-csv header=path"
+
 
 def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None = None) -> Given:
     """Find out what the source is, and return it as a `Given`.
@@ -43,13 +46,11 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
             "table (a path, a list of paths, a pyarrow Table, a pandas or polars frame, a DuckDB relation, a dict of arrays, "
             "an iterable of rows)"
         )
-    if formats.is_folder(input_format):
-        raise ConfigError(
-            f"input_format={input_format!r} (--input-format) is for run, train and predict; pack takes a directory of images or "
-            "texts as it is, and kind= (--kind) says what is in it"
-        )
     if kind is not None:
         check_choice("kind", kind, option("kind").choices)
+    of_lines = input_format == formats.folders.LINES.name
+    if formats.is_folder(input_format):
+        kind, input_format = _kind_of_format(asked), None
     label = check_text("label", asked.label) if asked.label is not None else None
     paths = check_text("paths", asked.paths) if asked.paths is not None else None
     select = check_text("select", asked.select) if asked.select is not None else None
@@ -69,6 +70,15 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
         if value is not None
     ]
     names = _paths_of(source)
+    if of_lines and (names is None or for_tables or any(map(listing.directory_of, names))):
+        raise ConfigError(
+            "input_format='lines' (--input-format lines): pack takes text files so, of a directory by a pattern ('DIR/*.txt'), "
+            + (
+                f"without {for_tables[0]}= (--{for_tables[0].replace('_', '-')}); {_LINES_AS_PATHS} makes them a table"
+                if for_tables
+                else "and packs a row a line"
+            )
+        )
     if names is not None and len(names) == 1 and input_format is None and (directory := listing.directory_of(names[0])):
         table, base = listing.listed(names[0])
         if for_tables or kind == "rows":
@@ -81,13 +91,14 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
         raise ConfigError("split='folders' (--split folders) is for a directory with a folder for each split")
     if names is not None and len(names) > 1 and input_format is None:
         _check_one_directory(names, kind if not for_tables else None)
-    if names is not None and all(map(_is_text_file, names)) and not for_tables and input_format is None:
+    if names is not None and (of_lines or all(map(_is_text_file, names))) and not for_tables and input_format is None:
         if kind not in (None, "rows"):
             raise ConfigError(
                 f"kind={kind!r} (--kind {kind}) takes a directory, and packs a row a file; for a row a line of "
-                f"{_some_of(names)} leave kind= (--kind) out, or give rows"
+                f"{_some_of(names)} leave kind= (--kind) out, or give rows; for the files that its lines name add "
+                f"input_csv='header=path' ({_LINES_AS_PATHS}), or give a CSV with a column path"
             )
-        return _of_texts(names, named, label, earlier)
+        return _of_texts(names, named, label, earlier, hinted=asked.kind is None and not of_lines)
     if named is not None:
         raise ConfigError(
             "columns= (--columns) is for text files that stand side by side; of a table select= (--select) takes some"
@@ -103,6 +114,21 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
         read_examples=read_examples,
     )
     return of_table(source, names, options, kind, label, paths, below, settings, earlier)
+
+
+def _kind_of_format(asked: PackArguments) -> str:
+    """Return the kind that a format of folders means. Raises: ConfigError: another kind is given, or images or texts are no directory."""
+    form = str(asked.input_format)
+    kind = "rows" if form == formats.folders.LINES.name else form
+    if asked.kind not in (None, kind):
+        raise ConfigError(f"input_format={form!r} (--input-format {form}) is not for kind={asked.kind!r} (--kind {asked.kind})")
+    names = _paths_of(asked.source)
+    if kind != "rows" and (names is None or len(names) != 1 or listing.directory_of(names[0]) is None):
+        raise ConfigError(
+            f"input_format={form!r} (--input-format {form}) takes one directory; of a table with a column of paths "
+            f"kind={kind!r} (--kind {kind}) packs the files that it names"
+        )
+    return kind
 
 
 def _check_no_web_directory(names: list[str], kind: str | None) -> None:
@@ -227,7 +253,8 @@ def _of_folder(
     return given
 
 
-def _of_texts(names: list[str], columns: list[str] | None, label: str | None, earlier: Earlier | None) -> Given:
+def _of_texts(names: list[str], columns: list[str] | None, label: str | None, earlier: Earlier | None, hinted: bool) -> Given:
+    """Return the lines of text files as a `Given`. Args: hinted: whether the user is told of lines that name files."""
     every, patterns = _text_files(names)
     beside = len(every) > 1 and not patterns
     if columns is not None and len(columns) != (len(every) if beside else 1):
@@ -247,9 +274,16 @@ def _of_texts(names: list[str], columns: list[str] | None, label: str | None, ea
         )
     said = [f"the files stand side by side, as the columns {', '.join(named)}"] if beside else []
     said += texts.other_ends(every)
+    hint = ""
+    if hinted:
+        first = next(iter(tables[0][1].batches()), None)
+        instead = f"a CSV with the columns {','.join(named)}" if beside else _LINES_AS_PATHS
+        below = home if patterns else os.path.dirname(every[0])
+        hint = lists.half_paths(schema, first, instead) or lists.named_files(schema, first, below, instead)
+        said += [hint] if hint else []
     asked = {"label": chosen, "columns": named, "whole": not patterns}
     files = files_of(every, home if patterns else None)
-    return Given("rows", every[0], None, tables, files, chosen, asked, said, home=home if patterns else None)
+    return Given("rows", every[0], None, tables, files, chosen, asked, said, home=home if patterns else None, hint=hint)
 
 
 def _text_files(names: list[str]) -> tuple[list[str], list[str]]:

@@ -19,7 +19,7 @@ from akrunner.codec import read_examples
 from akrunner.errors import ConfigError, SourceError
 from akrunner.folders import images
 from akrunner.foreign import ours, redacted
-from akrunner.io import packed, partitions, readers
+from akrunner.io import formats, packed, partitions, readers
 from akrunner.io.table import TableSource
 from akrunner.packing import lists
 from akrunner.packing.given import Earlier, Given, files_of, holding, named_in
@@ -118,6 +118,9 @@ def _column_of_paths(
         SourceError: there are no rows that would tell.
     """
     hint = ""
+    header = ""
+    if table.read_from is not None and table.read_from.format == formats.csv.FORMAT.name:
+        header = lists.header_instead(table.schema, beside)
     if earlier is not None:
         # a list without rows cannot be told from a table, so take it for a list if one is packed already
         before = earlier.settings
@@ -136,15 +139,21 @@ def _column_of_paths(
         elif kind is None and (earlier is None or earlier.settings.get("kind") != "rows"):
             lists.check_meant(table.schema, first)
         if paths is None and kind is None:
-            hint = lists.half_paths(table.schema, first) or lists.named_files(table.schema, first, beside)
+            instead = f"the first line, which is taken for names of columns, looks like a row, too: {header}" if header else ""
+            hint = lists.half_paths(table.schema, first, instead) or lists.named_files(table.schema, first, beside, instead)
             said += [hint] if hint else []
     if paths is not None and paths not in table.schema.names:
         raise ConfigError(
             f"paths (--paths): there is no column {paths!r} (there are "
             f"{', '.join(table.schema.names)}){nearest(paths, table.schema.names)}"
+            + (f"; if the first line is a row and has no names, {header} gives these" if header else "")
         )
-    # the check of the type is only for a new column of paths: one without values does not tell its type
+    # the check of the type and the warning are only for a new column of paths: one without values does not tell its type
     new = earlier is None or earlier.settings.get("paths") != paths
+    if header and paths is not None and new:
+        said.append(
+            f"{table.name}: the first line is taken for names of columns, looks like a row, and is not packed: {header} packs it, too"
+        )
     if paths is not None and new and not lists.can_be_paths(table.schema.field(paths).type):
         texts_ = [name for name in table.schema.names if lists.can_be_paths(table.schema.field(name).type)]
         raise ConfigError(
@@ -161,6 +170,7 @@ def _column_of_paths(
             raise ConfigError(
                 f"kind={kind!r} (--kind): which column has the paths? give paths= (--paths); there "
                 f"{'are' if ',' in shown else 'is'} {shown}"
+                + (f"; if the first line is a row and has no names, {header} gives these" if header else "")
             )
         paths = likely[0]
         said.append(f"column {paths!r} has the paths, by its name: the files it names are packed")

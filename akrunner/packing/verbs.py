@@ -64,7 +64,8 @@ def pack(
         split_by: name: a hash of each file's name decides, so that it is in the same split wherever it is packed, and shares are as
             even as chance has them. exact: each class has its share in every split, to within a row.
         input_schema: for tables, as in `run`.
-        input_format: for tables, as in `run`.
+        input_format: for tables, as in `run`. "images" and "texts", of a directory, are as `kind`; "lines" is for text files,
+            whatever their names.
         input_csv: of tables, as in `run`.
         bad_rows: what becomes of broken files: fail; skip: they are left out; or a directory they are copied to.
         overwrite: pack everything anew; the old output stays valid until that is done.

@@ -108,9 +108,67 @@ def test_a_text_is_a_path_and_so_is_an_object_that_says_so(tmp_path: Path) -> No
     assert names(given(Place())) == names(given(str(tmp_path))) == [b"a/1.txt"]
 
 
-def test_a_format_of_folders_is_for_jobs(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"input_format='images' .* is for run, train and predict; pack takes a directory"):
-        given(files(tmp_path, cat__1_jpg="x"), input_format="images")
+def test_a_format_of_folders_is_taken_as_a_kind(tmp_path: Path) -> None:
+    files(tmp_path, cat__1_jpg="x", cat__1_txt="a\nb\n", lines_log="a\nb\n")
+    for form in ("images", "texts"):
+        assert given(tmp_path, input_format=form).kind == given(tmp_path, input_format=form, kind=form).kind == form
+    assert rows(given(tmp_path / "lines.log", input_format="lines")) == [{"text": "a"}, {"text": "b"}]
+    assert given([tmp_path / "cat" / "1.txt"], input_format="lines", kind="rows").kind == "rows"
+    for source, words, options in (
+        (tmp_path, r"input_format='images' \(--input-format images\) is not for kind='files'", {"kind": "files"}),
+        (tmp_path / "lines.log", r"takes one directory; of a table .* kind='images'", {}),
+        ({"x": [1]}, "takes one directory", {}),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            given(source, input_format="images", **options)
+    with pytest.raises(
+        ConfigError, match=r"takes text files so, of a directory by a pattern \('DIR/\*\.txt'\), and packs a row a"
+    ):
+        given(tmp_path, input_format="lines")
+    with pytest.raises(ConfigError, match=r"without paths= \(--paths\); --input-format csv --input-csv header=path makes"):
+        given(tmp_path / "lines.log", input_format="lines", paths="x")
+
+
+def test_lines_that_name_files_are_told(tmp_path: Path) -> None:
+    files(
+        tmp_path,
+        cat__1_jpg="x",
+        paths_txt="cat/1.jpg\n",
+        label_txt="cat\n",
+        bins_txt="paths.txt\n",
+        none_txt="a\nb\n",
+        empty_txt="",
+    )
+    told = given(tmp_path / "paths.txt")
+    assert "1 of 1 values look like paths or URLs: --input-format csv --input-csv header=path packs the" in told.said[-1]
+    assert told.hint == told.said[-1]
+    assert "--input-csv header=path --kind texts packs these" in given(tmp_path / "bins.txt").hint
+    assert "a CSV with the columns paths,label packs" in given([tmp_path / "paths.txt", tmp_path / "label.txt"]).hint
+    assert "header=path packs the" in given(f"{tmp_path}/p*.txt").hint
+    for name, options in (("paths", {"kind": "rows"}), ("none", {}), ("empty", {})):
+        assert given(tmp_path / f"{name}.txt", **options).hint == ""
+    with pytest.raises(ConfigError, match=r"the files that its lines name add input_csv='header=path' \(--input-format csv"):
+        given(tmp_path / "paths.txt", kind="images")
+    # what is recommended works
+    assert names(given(tmp_path / "paths.txt", input_format="csv", input_csv="header=path")) == [b"cat/1.jpg"]
+
+
+def test_a_list_without_names_of_columns_is_told(tmp_path: Path) -> None:
+    files(tmp_path, list_csv="cat/1.jpg,cat\ncat/2.jpg,cat\n", bins_csv="1,list.csv,x\n2,list.csv,x\n")
+    header = "--input-csv header=path,label"
+    told = given(tmp_path / "list.csv")
+    assert f"looks like a row, too: {header} packs the files they name" in told.hint
+    assert f": {header} packs it, too" in given(tmp_path / "list.csv", paths="cat/1.jpg").said[0]
+    assert "--input-csv header=label,path,c1 --kind files packs these" in given(tmp_path / "bins.csv").hint
+    for options in ({"paths": "path"}, {"kind": "images"}):
+        with pytest.raises(ConfigError, match=f"; if the first line is a row and has no names, {header} gives these"):
+            given(tmp_path / "list.csv", **options)
+    assert names(given(tmp_path / "list.csv", input_csv="header=path,label")) == [b"cat/1.jpg", b"cat/2.jpg"]
+    # a column may have the name of a file, and names of columns of other tables are no rows
+    files(tmp_path, plain_csv="n,data\n1,cat/1.jpg\n")
+    (tmp_path / "data").touch()
+    assert "--paths data packs" in given(tmp_path / "plain.csv").hint
+    assert "--paths a.jpg packs" in given({"a.jpg": ["cat/1.jpg", "cat/2.jpg"]}).hint
 
 
 def test_what_is_given_is_read_by_the_settings() -> None:
