@@ -276,7 +276,10 @@ def _of_texts(names: list[str], columns: list[str] | None, label: str | None, ea
     said += texts.other_ends(every)
     hint = ""
     if hinted:
-        first = next(iter(tables[0][1].batches()), None)
+        first = None
+        with contextlib.suppress(SourceError):
+            # a line that cannot be read is an error when the rows are packed, which names it
+            first = next(iter(tables[0][1].batches()), None)
         instead = f"a CSV with the columns {','.join(named)}" if beside else _LINES_AS_PATHS
         below = home if patterns else os.path.dirname(every[0])
         hint = lists.half_paths(schema, first, instead) or lists.named_files(schema, first, below, instead)

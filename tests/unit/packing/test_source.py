@@ -147,6 +147,8 @@ def test_lines_that_name_files_are_told(tmp_path: Path) -> None:
     assert "header=path packs the" in given(f"{tmp_path}/p*.txt").hint
     for name, options in (("paths", {"kind": "rows"}), ("none", {}), ("empty", {})):
         assert given(tmp_path / f"{name}.txt", **options).hint == ""
+    (tmp_path / "broken.txt").write_bytes(b"a.jpg\n\xff\n")
+    assert given(tmp_path / "broken.txt").hint == ""
     with pytest.raises(ConfigError, match=r"the files that its lines name add input_csv='header=path' \(--input-format csv"):
         given(tmp_path / "paths.txt", kind="images")
     # what is recommended works
