@@ -234,7 +234,7 @@ def test_every_command_says_its_exit_codes_and_only_of_its_own_options() -> None
 
 @pytest.mark.parametrize(
     ("name", "file"),
-    [*((one, one) for one in ("doctor", "odpscmd", "pack", "pai")), ("predict", "predicting"), ("replay", "replaying")],
+    [*((one, one) for one in ("doctor", "init", "odpscmd", "pack", "pai")), ("predict", "predicting"), ("replay", "replaying")],
 )
 def test_a_commands_own_exit_codes_are_in_its_help(name: str, file: str) -> None:
     module = importlib.import_module(f"akrunner.cli.{file}")
