@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 #: pixels of an image's side
 SIDE = 32
@@ -117,7 +118,7 @@ def shapes() -> Mapping[str, bytes]:
     return found
 
 
-def _drawn(name: str, chance: np.random.RandomState) -> np.ndarray:
+def _drawn(name: str, chance: np.random.RandomState) -> NDArray[np.uint8]:
     """Return an image of a shape, `[height, width, 3]` of uint8: of any size, place and colour, on a noisy ground."""
     radius = chance.uniform(7.0, 12.0)
     x, y = chance.uniform(radius, SIDE - radius, 2)
@@ -132,7 +133,8 @@ def _drawn(name: str, chance: np.random.RandomState) -> np.ndarray:
     ground = chance.randint(0, 110, 3)
     colour = chance.randint(140, 256, 3)
     pixels = np.where(inside[..., None], colour, ground) + 14.0 * chance.randn(SIDE, SIDE, 1)
-    return np.clip(pixels, 0, 255).astype(np.uint8)
+    whole: NDArray[np.uint8] = np.clip(pixels, 0, 255).astype(np.uint8)
+    return whole
 
 
 def ratings() -> Mapping[str, bytes]:
@@ -179,7 +181,7 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def _png(pixels: np.ndarray) -> bytes:
+def _png(pixels: NDArray[np.uint8]) -> bytes:
     """Return an image as a PNG. Args: pixels: `[height, width, 3]` of uint8."""
     height, width, _ = pixels.shape
     # each line of pixels begins with the number of its filter: 0 for none
