@@ -16,6 +16,7 @@ from rich.text import Text
 import akrunner
 from akrunner.checks import check_choice, check_path
 from akrunner.cli.guarded import emit, exit_codes, telling
+from akrunner.folders.words import printable
 from akrunner.starters import writing
 from akrunner.starters.templates import DATA, DEFAULT, TEMPLATES, Template, contents
 
@@ -23,8 +24,8 @@ HELP = """
 Make a project to start from: a script, a job file, small data, a README and a test. Each runs as it is made, in seconds, and learns something; change it \
 until it is yours.
 
-DIR is made if it does not exist. Files that are there already are never overwritten, unless --force says so. Without --template, the command asks which \
-one you want, if it can ask; in a program's hands it takes classification.
+DIRECTORY is made if it does not exist. Files that are there already are never overwritten, unless --force says so. Without --template, the command asks \
+which project you want, if it runs at a terminal; elsewhere it takes classification.
 
 [bold]Examples[/bold]
 
@@ -61,7 +62,7 @@ def init(ctx: typer.Context, words: Mapping[str, Any]) -> None:
 
 def _check_alone(words: Mapping[str, Any]) -> None:
     """Check that nothing else is given with --list. Raises: ConfigError: something is."""
-    others = {"DIR": words["directory"] != ".", "--template": words["template"], "--force": words["force"]}
+    others = {"DIRECTORY": words["directory"] != ".", "--template": words["template"], "--force": words["force"]}
     given = next((name for name, is_given in others.items() if is_given), None)
     if given is not None:
         raise akrunner.ConfigError(f"--list writes nothing, so {given} means nothing beside it: leave one of them out")
@@ -88,6 +89,7 @@ def _asked() -> str:
         console.print(f"a number or a name [{DEFAULT}]: ", end="", markup=False)
         line = sys.stdin.readline()
         if not line:
+            console.print()
             raise akrunner.ConfigError("no template was chosen: give --template NAME (akrunner init --list shows them)")
         answer = line.strip().lower() or DEFAULT
         if answer.isdecimal() and 1 <= int(answer) <= len(names):
@@ -96,7 +98,8 @@ def _asked() -> str:
             check_choice("template", answer, names)
             return answer
         except akrunner.ConfigError as e:
-            console.print(Text(str(e)))
+            # without the name of the argument, which nobody has typed
+            console.print(Text(str(e).partition(": ")[2]))
 
 
 def _told(template: Template) -> dict[str, Any]:
@@ -127,13 +130,13 @@ def _list() -> None:
             typer.echo(f"{one.name}\t{one.text}\tTensorFlow {one.tensorflow}")
         return
     console.print(_table())
-    console.print(Text("\nakrunner init DIR --template NAME makes one of them"))
+    console.print(Text("\nakrunner init DIRECTORY --template NAME makes one of them"))
 
 
 def _show(template: Template, directory: str, files: Mapping[str, bytes]) -> None:
     """Print what was made, and what to type next."""
     console = Console(highlight=False, soft_wrap=True)
-    console.print(Text.assemble((template.name, "bold"), f": {template.text}; {len(files)} files in {directory}"))
+    console.print(Text.assemble((template.name, "bold"), f": {template.text}; {len(files)} files in {printable(directory)}"))
     told = {name: text for name, text in template.own.items() if text != DATA}
     told[", ".join(_at_top(name for name in files if name not in told))] = DATA
     width = max(map(len, told))
@@ -142,7 +145,7 @@ def _show(template: Template, directory: str, files: Mapping[str, bytes]) -> Non
     console.print(Text("\nType next:"))
     inside = [] if os.path.abspath(directory) == os.getcwd() else [f"cd {shlex.quote(directory)}"]
     for command in (*inside, *template.commands):
-        console.print(Text(f"  {command}", style="bold"))
+        console.print(Text(f"  {printable(command)}", style="bold"))
 
 
 def _at_top(names: Iterable[str]) -> list[str]:

@@ -66,11 +66,11 @@ def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--template", "image"], "template='image': give one of classification, "),
         (["--list", "--force"], "--list writes nothing, so --force means nothing beside it"),
-        (["d", "--list"], "so DIR means nothing beside it"),
+        (["d", "--list"], "so DIRECTORY means nothing beside it"),
         (["--list", "-t", "ps"], "so --template means nothing beside it"),
         ([""], "directory is empty"),
         (["a\0b"], "directory"),
-        (["s3://bucket/p"], "is a directory of this machine"),
+        (["s3://bucket/p"], "a project is a directory of this machine"),
     ],
 )
 def test_what_is_wrong_writes_nothing(words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,4 +116,4 @@ def test_no_answer_and_no_question(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 def test_its_help_is_of_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", "--help"]) == 0
     said = capsys.readouterr().out
-    assert "--template" in said and "-t" in said and "DIR" in said and init.EPILOG.split(";")[0] in said
+    assert "--template" in said and "-t" in said and "DIRECTORY" in said and init.EPILOG.split(";")[0] in said
