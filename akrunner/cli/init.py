@@ -24,8 +24,8 @@ HELP = """
 Make a project to start from: a script, a job file, small data, a README and a test. Each runs as it is made, in seconds, and learns something; change it \
 until it is yours.
 
-DIRECTORY is made if it does not exist. Files that are there already are never overwritten, unless --force says so. Without --template, the command asks \
-which project you want, if it runs at a terminal; elsewhere it takes classification.
+DIRECTORY is made if it does not exist. Files that are there already are never overwritten, unless --force says so. Without --template, \
+a directory that is called as a template gets that one; else the command asks which one you want, if it runs at a terminal, or takes classification.
 
 [bold]Examples[/bold]
 
@@ -49,13 +49,13 @@ def init(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     directory = check_path("directory", words["directory"])
     if "://" in directory:
         raise akrunner.ConfigError(f"{directory}: a project is a directory of this machine, and no URL")
-    template = TEMPLATES[_chosen(words["template"], as_json)]
+    template = TEMPLATES[_chosen(words["template"], directory, as_json)]
     files = contents(template)
     writing.write(directory, files, words["force"])
     with telling(f"the project is in {directory}"):
         if as_json:
-            told = {**_told(template), "template": template.name, "directory": os.path.abspath(directory), "files": list(files)}
-            emit({"ok": True, "exit_code": 0, **{key: told[key] for key in ("template", "directory", "files", "commands")}})
+            told = {"template": template.name, "directory": os.path.abspath(directory), "files": list(files)}
+            emit({"ok": True, "exit_code": 0, **told, "commands": list(template.commands)})
         else:
             _show(template, directory, files)
 
@@ -68,14 +68,17 @@ def _check_alone(words: Mapping[str, Any]) -> None:
         raise akrunner.ConfigError(f"--list writes nothing, so {given} means nothing beside it: leave one of them out")
 
 
-def _chosen(name: str | None, as_json: bool) -> str:
-    """Return the name of a template: the given one, or the answer of a person at a terminal, or the default.
+def _chosen(name: str | None, directory: str, as_json: bool) -> str:
+    """Return the name of a template: the given one, or the directory's, or the answer of a person at a terminal, or the default.
 
     Raises: ConfigError: there is no such template, or the person has given no answer.
     """
     if name is not None:
         check_choice("template", name, tuple(TEMPLATES))
         return name
+    if (called := os.path.basename(os.path.abspath(directory))) in TEMPLATES:
+        # "akrunner init images" means images, and no table of flowers in a directory of this name
+        return called
     if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return DEFAULT
     return _asked()

@@ -133,8 +133,8 @@ OPTIONS = (
         "",
         verbs=(),
         commands=_INIT,
-        help="What the project is about: classification, regression, text, images, ps (parameter servers) or streaming. Default: classification; a person at "
-        "a terminal is asked.",
+        help="What the project is about: classification, regression, text, images, ps (parameter servers) or streaming. Default: as DIRECTORY is "
+        "called, if that is one of them; else a person at a terminal is asked, and elsewhere it is classification.",
         flags=("--template", "-t"),
     ),
     Option(

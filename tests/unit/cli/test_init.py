@@ -45,6 +45,11 @@ def test_here_and_where_nobody_can_be_asked(tmp_path: Path, capsys: pytest.Captu
     assert {path.name for path in tmp_path.iterdir()} == set(contents(TEMPLATES["classification"]))
 
 
+def test_a_directory_that_is_called_as_a_template_gets_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", "some/text"]) == 0 and capsys.readouterr().out.startswith("text: ")
+    assert main(["init", "images", "--template", "ps"]) == 0 and capsys.readouterr().out.startswith("ps: ")
+
+
 def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", "p", "-t", "ps", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -76,6 +76,9 @@ def _every(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
             "observer= is an argument of akrunner.run(), akrunner.train(), akrunner.stream(), akrunner.predict(), akrunner.predict_stream(), akrunner.pai(), "
             "in Python only.",
         ),
+        ("init --kind text", "Did you mean --template?"),
+        ("init --overwrite", "Did you mean --force?"),
+        ("init --directory x", "DIRECTORY stands there without a name: akrunner init DIRECTORY."),
         ("pack --input x", "INPUT... OUTPUT stand there without a name: akrunner pack INPUT... OUTPUT."),
         ("pack --shard-sise 1MB", "Did you mean --shard-size?"),
         ("pai --oss-roots a=b", "Did you mean --oss-root?"),

@@ -56,6 +56,7 @@ def main(task_config):
     train = iter(rows("train", shuffle=True, seed=params["seed"]))
     for epoch in range(params["epochs"]):
         task_config.report({"error": error(learn, train, params["steps_per_epoch"])}, step=epoch)
+    # so many batches that each row of the test is in one of them, or in two
     task_config.report({"test_error": error(test, iter(rows("test")), 20)})
     tf.saved_model.save(model, task_config.saved_model_dir, signatures=model.__call__)
 

@@ -7,6 +7,8 @@ import tensorflow as tf
 
 NUMBERS = ["area", "floor", "age", "balcony"]
 DISTRICTS = ["centre", "harbour", "hills", "north", "west"]
+#: the columns that the model takes -> their types
+INPUTS = dict({name: tf.int64 for name in NUMBERS}, district=tf.string)
 
 tf.compat.v1.enable_v2_behavior()  # TensorFlow 1.15 then computes as TensorFlow 2 does, where this line does nothing
 
@@ -50,10 +52,6 @@ def errors(model, batches, guess):
     pairs = [(batch["rent"], model({name: tf.constant(batch[name]) for name in INPUTS})["rent"].numpy()) for batch in batches]
     rent, predicted = (np.concatenate(some) for some in zip(*pairs))
     return np.abs(rent - predicted).mean(), np.abs(rent - guess).mean()
-
-
-#: the columns that the model takes -> their types
-INPUTS = dict({name: tf.int64 for name in NUMBERS}, district=tf.string)
 
 
 class Rent(tf.Module):
