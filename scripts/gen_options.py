@@ -253,6 +253,7 @@ _SECTIONS = {
     "warm start": "`akrunner.warm` and `akrunner warm start`",
     "doctor": "`akrunner.doctor` and `akrunner doctor`",
     "replay": "`akrunner replay`",
+    "init": "`akrunner init`",
 }
 _INTRODUCTION = """\
 # Options
@@ -260,8 +261,8 @@ _INTRODUCTION = """\
 Written by `scripts/gen-options` from `akrunner/options/`. Each is a keyword of the functions in its second column \
 (`akrunner.run`, `train`, `stream`, `predict`, `predict_stream`, `LocalPredictor`); below it, how the commands \
 `akrunner run`, `train`, `stream` and `predict` call it, if they have it. `akrunner.flink.run`, `stream` and `predict`, for programs of \
-PyFlink, take those of `run`, `stream` and `predict_stream` that do not say where rows are. `pai`, `pack`, `warm`, `doctor` and the command \
-`replay` have sections of their own, at the end, with all they take. What stands in the second column as a command is not in Python.
+PyFlink, take those of `run`, `stream` and `predict_stream` that do not say where rows are. `pai`, `pack`, `warm`, `doctor` and the commands \
+`replay` and `init` have sections of their own, at the end, with all they take. What stands in the second column as a command is not in Python.
 
 A variable `AKRUNNER_<NAME>` below it gives the commands its default, where it is a matter of the machine or the person and \
 not of the job: a flag wins over it, and an error that is about its value names it. `AKRUNNER_FLINK_MASTER` is the default of \

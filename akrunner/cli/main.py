@@ -72,6 +72,12 @@ def _pack(app: typer.Typer) -> None:
     app.command("pack", help=pack.HELP, epilog=pack.EPILOG)(given.command("pack", pack.pack))
 
 
+def _init(app: typer.Typer) -> None:
+    from akrunner.cli import given, init
+
+    app.command("init", help=init.HELP, epilog=init.EPILOG)(given.command("init", init.init))
+
+
 def _odpscmd(app: typer.Typer) -> None:
     from akrunner.cli import odpscmd
 
@@ -136,6 +142,7 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "status": functools.partial(_of_detached, "status"),
     "logs": functools.partial(_of_detached, "logs"),
     "cancel": functools.partial(_of_detached, "cancel"),
+    "init": _init,
     "doctor": _doctor,
     "pack": _pack,
     "pai": _pai,

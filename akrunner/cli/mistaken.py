@@ -151,6 +151,8 @@ def _said(flag: str, path: list[str], words: Sequence[str], everything: Callable
         return f"{option}= is an argument of {IN_SCRIPTS[option]}, which the script calls."
     if name == "train" and flag in named("output").words:
         return f"The model goes to {named(MEANT[name, 'output']).words[0]}."
+    if name not in HEADS and (name, option) in MEANT:
+        return f"Did you mean {named(MEANT[name, option]).words[0]}?"
     stands = _standing(flag, name)
     if stands:
         return stands

@@ -264,5 +264,6 @@ COMMANDS: Mapping[str, Command] = {
         Command("warm start", ("warm",)),
         Command("doctor", ("doctor",)),
         Command("replay", ()),
+        Command("init", ()),
     )
 }

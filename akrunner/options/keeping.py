@@ -1,12 +1,12 @@
-"""Options of `warm` and `doctor`, and of the commands `warm start`, `doctor` and `replay`."""
+"""Options of `warm` and `doctor`, and of the commands `warm start`, `doctor`, `replay` and `init`."""
 
 from __future__ import annotations
 
 from akrunner.options.declared import Option
-from akrunner.options.headings import CLUSTER, PYTHON, RESOURCES, TROUBLE
+from akrunner.options.headings import CLUSTER, OUTPUT, PYTHON, RESOURCES, SCRIPT, TROUBLE
 
 _WARM, _DOCTOR = ("warm",), ("doctor",)
-_START, _REPLAY = ("warm start",), ("replay",)
+_START, _REPLAY, _INIT = ("warm start",), ("replay",), ("init",)
 
 OPTIONS = (
     Option(
@@ -114,5 +114,48 @@ OPTIONS = (
         verbs=(),
         commands=_REPLAY,
         help="Only print the command, for an IDE.",
+    ),
+    Option(
+        "directory",
+        "str",
+        OUTPUT,
+        "",
+        ".",
+        verbs=(),
+        commands=_INIT,
+        help="The directory to write; it is made if it does not exist.",
+        stands=_INIT,
+    ),
+    Option(
+        "template",
+        'Literal["classification", "regression", "text", "images", "ps", "streaming"] | None',
+        SCRIPT,
+        "",
+        verbs=(),
+        commands=_INIT,
+        help="What the project is about: classification, regression, text, images, ps (parameter servers) or streaming. Default: as DIRECTORY is "
+        "called, if that is one of them; else a person at a terminal is asked, and elsewhere it is classification.",
+        flags=("--template", "-t"),
+    ),
+    Option(
+        "list_templates",
+        "bool",
+        SCRIPT,
+        "",
+        False,
+        verbs=(),
+        commands=_INIT,
+        help="List the templates, and write nothing.",
+        flags=("--list",),
+    ),
+    Option(
+        "force",
+        "bool",
+        OUTPUT,
+        "",
+        False,
+        verbs=(),
+        commands=_INIT,
+        help="Replace files of the same names; all others stay as they are.",
     ),
 )

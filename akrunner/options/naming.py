@@ -25,8 +25,8 @@ IN_SCRIPTS = {
     **dict.fromkeys(("batch_size", "drop_remainder", "uneven"), _IN_BOTH),
     "nulls": "task_config.batches()",
 }
-#: (verb, name that the verb does not take) -> the option that is meant
-MEANT = {("train", "output"): "model_out"}
+#: (verb or command, name that it does not take) -> the option that is meant
+MEANT = {("train", "output"): "model_out", ("init", "kind"): "template", ("init", "overwrite"): "force"}
 
 
 def named(name: str) -> Option:

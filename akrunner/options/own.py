@@ -163,7 +163,7 @@ OPTIONS = (
         "",
         False,
         verbs=(),
-        commands=(*RUNNING, "pack", "warm start", "doctor", "replay"),
+        commands=(*RUNNING, "pack", "warm start", "doctor", "replay", "init"),
         help="One JSON object on stdout, for machines.",
         helps={"replay": "One JSON object on stdout, for machines: the command, with --print-command, or what is wrong."},
         flags=("--json",),

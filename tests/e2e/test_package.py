@@ -152,3 +152,10 @@ def test_a_job_from_the_wheel(installed: Path, leaves_nothing: Path) -> None:
     done = run(installed, *job(folder, "--python-env", sys.executable))
     assert done.returncode == 0, done.stderr
     assert (folder / "out.csv").read_text().split() == ['"id","y"', "1,1", "2,3", "3,-4"]
+
+
+def test_a_project_from_the_wheel(installed: Path, leaves_nothing: Path) -> None:
+    folder = installed.parents[2]
+    done = run(installed, "init", "flowers", "--template", "classification")
+    assert done.returncode == 0, done.stderr
+    assert {"train.py", "job.toml", "iris.csv"} < {path.name for path in (folder / "flowers").iterdir()}

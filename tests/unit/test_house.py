@@ -122,6 +122,7 @@ MAY: dict[str, set[str]] = {
         "tables",
     },
     "options": {"errors"},
+    "starters": {"checks", "errors", "foreign", "leftovers"},
     "jobfile": {"checks", "errors", "foreign", "options", "wire"},
     "trial": {"engines", "errors", "io", "launch", "leftovers", "spec"},
     "planning": {
@@ -272,6 +273,7 @@ MAY: dict[str, set[str]] = {
         "prepare",
         "running",
         "spec",
+        "starters",
         "tables",
         "warming",
     },
@@ -331,8 +333,12 @@ ALINKS = {"akdl", "flink_ml_framework", "flink_ml_tensorflow", "flink_ml_tensorf
 STDLIB = set(sys.stdlib_module_names)
 
 
+#: scripts of the projects that `akrunner init` makes: they are copied as they are, and nothing imports them
+COPIED = ROOT / "starters" / "files"
+
+
 def modules() -> Iterator[Path]:
-    return (path for path in sorted(ROOT.rglob("*.py")) if "__pycache__" not in path.parts)
+    return (path for path in sorted(ROOT.rglob("*.py")) if "__pycache__" not in path.parts and COPIED not in path.parents)
 
 
 def room(path: Path) -> str:

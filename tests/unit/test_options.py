@@ -144,7 +144,7 @@ def test_an_option_that_only_one_verb_uses_is_noticed() -> None:
 
 
 #: modules of the commands whose options come from the table
-_COMMANDS = ("running", "streaming", "predicting", "pai", "pack", "warm", "doctor", "replaying")
+_COMMANDS = ("running", "streaming", "predicting", "pai", "pack", "warm", "doctor", "replaying", "init")
 
 
 @pytest.mark.parametrize("name", _COMMANDS)

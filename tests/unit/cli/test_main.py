@@ -76,6 +76,9 @@ def _every(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
             "observer= is an argument of akrunner.run(), akrunner.train(), akrunner.stream(), akrunner.predict(), akrunner.predict_stream(), akrunner.pai(), "
             "in Python only.",
         ),
+        ("init --kind text", "Did you mean --template?"),
+        ("init --overwrite", "Did you mean --force?"),
+        ("init --directory x", "DIRECTORY stands there without a name: akrunner init DIRECTORY."),
         ("pack --input x", "INPUT... OUTPUT stand there without a name: akrunner pack INPUT... OUTPUT."),
         ("pack --shard-sise 1MB", "Did you mean --shard-size?"),
         ("pai --oss-roots a=b", "Did you mean --oss-root?"),
@@ -234,7 +237,7 @@ def test_every_command_says_its_exit_codes_and_only_of_its_own_options() -> None
 
 @pytest.mark.parametrize(
     ("name", "file"),
-    [*((one, one) for one in ("doctor", "odpscmd", "pack", "pai")), ("predict", "predicting"), ("replay", "replaying")],
+    [*((one, one) for one in ("doctor", "init", "odpscmd", "pack", "pai")), ("predict", "predicting"), ("replay", "replaying")],
 )
 def test_a_commands_own_exit_codes_are_in_its_help(name: str, file: str) -> None:
     module = importlib.import_module(f"akrunner.cli.{file}")
