@@ -503,6 +503,16 @@ def _whole(option: Option, value: Any, folder: str) -> Any:
     return value if "/" not in value and _is_called(option.name, value, path) else path
 
 
+def placed(name: str, value: Any, folder: str) -> Any:
+    """Return an option's value with absolute paths. Args: folder: the directory to which relative paths in it are relative."""
+    return _whole(named(name), value, folder)
+
+
+def of_values(path: str, verb: str, values: Mapping[str, Any]) -> JobFile:
+    """Return values that are those of a job file, without a file. Args: path: what errors call it; values: have absolute paths."""
+    return JobFile(path, verb, dict(values), {})
+
+
 def _is_called(option: str, value: str, path: str) -> bool:
     """Whether a word without a slash is the name of an interpreter, or says what to do, and is no path. Args: path: the path it
     would be."""

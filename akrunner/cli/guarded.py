@@ -186,7 +186,10 @@ def _explained(error: BaseException, as_json: bool) -> int:
 def _told(error: BaseException, code: int, as_json: bool) -> int:
     """Print an error with its notes. Returns: the exit code."""
     body = failure(error, code) if as_json else None
-    message = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    kept = getattr(error, "run", None)
+    message = "\n".join(
+        [str(error), *getattr(error, "__notes__", ()), *([f"run {kept}: akrunner show {kept}"] if kept else [])]
+    )
     return _say(type(error).__name__, message, code, as_json, kind=True, body=body)
 
 
@@ -343,6 +346,7 @@ def failure(error: BaseException, code: int) -> dict[str, Any]:
     body["others"] = [dataclasses.asdict(other) for other in getattr(error, "others", ())]
     body["warnings"] = [*getattr(error, "warnings", ()), *getattr(error, "__notes__", ())]
     body["work_dir"] = getattr(error, "work_dir", None)
+    body["run"] = getattr(error, "run", None)
     body["log"] = (first.log_path or None) if first is not None else None
     for name in ("broken", "unfetched"):
         if getattr(error, name, ()):
@@ -357,7 +361,7 @@ def failure(error: BaseException, code: int) -> dict[str, Any]:
 
 def _head(name: str, message: str, code: int) -> dict[str, Any]:
     # every error has the same keys
-    none: dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "log": None}
+    none: dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "run": None, "log": None}
     return {"ok": False, "error": name, "message": message, "exit_code": code, **none}
 
 
