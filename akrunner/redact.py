@@ -147,7 +147,7 @@ def means_secret(name: str) -> bool:
     """Whether the value of a variable, a parameter or a flag of that name may be a secret: where there is no text around it that says
     more, a name counts for which `redacted` would have to know its place."""
     name = name.lstrip("-").lower()
-    return _is_secret(name.replace("-", "_"), True) or _PARTS.search(name) is not None
+    return _is_secret(name.replace("-", "_"), False) or _PARTS.search(name) is not None
 
 
 def _without(text: str, spans: Iterator[_Span]) -> str:

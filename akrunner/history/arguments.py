@@ -125,9 +125,9 @@ def without_secrets(words: Sequence[str]) -> list[str]:
         inner, inner_equals, _ = value.partition("=")
         if follows and not word.startswith("-"):
             made.append(_HIDDEN)
-        elif equals and value and means_secret(name):
+        elif equals and value and "://" not in word and means_secret(name):
             made.append(f"{name}={_HIDDEN}")
-        elif inner_equals and means_secret(inner) and "://" not in value:
+        elif inner_equals and "://" not in word and means_secret(inner):
             made.append(f"{name}={inner}={_HIDDEN}")
         else:
             made.append(redacted(word))

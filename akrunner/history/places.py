@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import re
+import threading
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -146,17 +147,25 @@ def prune(folder: str, keep: Bounds, spare: Collection[int] = ()) -> list[str]:
     return gone[::-1]
 
 
-def prune_sometimes(folder: str, spare: Collection[int]) -> None:
-    """Remove runs beyond the bounds if nobody has done so for an hour. Raises: ConfigError: as `bounds`."""
+def prune_sometimes(folder: str, spare: Collection[int]) -> threading.Thread | None:
+    """Remove runs beyond the bounds if nobody has done so for an hour, in a thread: the job that begins does not wait for a disk.
+
+    Returns: the thread, None if there is nothing to do. If the process ends before, what is left is removed an hour later.
+    Raises: ConfigError: as `bounds`.
+    """
     stamp = os.path.join(folder, _PRUNED)
-    with contextlib.suppress(OSError):
-        if 0 <= time.time() - os.stat(stamp).st_mtime < _LOOK_SECONDS:
-            return
     keep = bounds()
     with contextlib.suppress(OSError):
+        is_first = not os.path.exists(stamp)
+        if not is_first and 0 <= time.time() - os.stat(stamp).st_mtime < _LOOK_SECONDS:
+            return None
         private_file(stamp).close()
         os.utime(stamp)
-        prune(folder, keep, spare)
+        if not is_first:
+            made = threading.Thread(target=prune, args=(folder, keep, spare), name="akrunner-prune", daemon=True)
+            made.start()
+            return made
+    return None
 
 
 def _is_busy(path: str, now: float) -> bool:

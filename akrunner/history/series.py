@@ -42,7 +42,10 @@ class Series:
         try:
             if self._file is None:
                 self._file = private_file(self._path, "ab", buffering=0)
-            self._file.write(line)
+            rest = memoryview(line)
+            # a disk that is nearly full takes only a part of it, without an error
+            while rest:
+                rest = rest[self._file.write(rest) :]
         except OSError as e:
             self.error = e
             self.close()

@@ -9,9 +9,22 @@
 `akrunner runs`, `show`, `logs` and `rerun` are the same on the command line.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from akrunner.history.places import is_name
 from akrunner.runs.comparing import Difference, diff
 from akrunner.runs.looking import Run, get, listed, logs, prune
-from akrunner.runs.repeating import rerun
+
+if TYPE_CHECKING:
+    from akrunner.runs.repeating import rerun
 
 __all__ = ["Difference", "Run", "diff", "get", "is_name", "listed", "logs", "prune", "rerun"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what runs jobs when it is first used: who only looks at runs needs none of it."""
+    if name != "rerun":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from akrunner.runs.repeating import rerun
+
+    return rerun

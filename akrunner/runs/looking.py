@@ -120,13 +120,14 @@ def _read(root: str, number: int) -> Run:
     path = places.path_of(root, number)
     found = record.read(path)
     made = Run(**{**vars(found), "path": path})
-    if not record.is_lost(made):
+    if made.state != record.RUNNING:
         return made
-    return dataclasses.replace(made, state=record.LOST, ended=places.last_written(path), metrics=_metrics(path))
+    made = dataclasses.replace(made, metrics=_metrics(path))
+    return dataclasses.replace(made, state=record.LOST, ended=places.last_written(path)) if record.is_lost(made) else made
 
 
 def _metrics(path: str) -> dict[str, dict[str, Any]]:
-    """Return by task what was reported last, of a run whose process could not write it."""
+    """Return by task what was reported last, of a run whose process has not written it yet."""
     return {
         str(one.get("task")): {name: value for name, value in one.items() if name not in ("task", "time_ns")}
         for one in series.read(path, series.METRICS)
