@@ -38,7 +38,7 @@ EPILOGS = {
     "logs": exit_codes(
         "0 the lines were printed (with --follow: and the job has succeeded); 1 with --follow, the job failed, and stderr has the "
         f"reason, or the JobManager is gone; {_REFUSED}, or there is no such run",
-        "with --follow, the job was cancelled, or its run stopped",
+        "with --follow, the run was stopped, or the job was cancelled",
     ),
     "cancel": exit_codes(
         "0 the job has ended, and stdout says whether it was cancelled or had ended before; 1 it has not ended within a minute, or the "
@@ -96,8 +96,27 @@ def submitted(job: Any, as_json: bool, quiet: bool) -> None:
             typer.echo(f"akrunner {command} {job.id[:8]} --flink-master {job.master}", err=True)
 
 
+def _place(job: str, flink_master: str | None) -> tuple[str, str]:
+    """Return the cluster and the id of a job that is named by its id there, or by the run that is kept of it.
+
+    Raises: ConfigError: the run is none of a detached job, or there is no such run.
+    """
+    from akrunner import runs
+
+    if not runs.is_name(job):
+        return master(flink_master), job
+    found = runs.get(job)
+    if found.detached is None:
+        raise akrunner.ConfigError(
+            f"{found.id} is no detached job: `akrunner show {found.id}` shows it; who started it can end it (Ctrl-C)"
+        )
+    return flink_master or found.detached["master"], found.detached["job"]
+
+
 def status(
-    job: str | None = typer.Argument(None, help="The id `run --detach` printed, or its beginning. Default: all jobs."),
+    job: str | None = typer.Argument(
+        None, help="The id `run --detach` printed, or its beginning; or its run (r42, last). Default: all jobs."
+    ),
     flink_master: str | None = typer.Option(None, help=MASTER_HELP),
     wait: bool = typer.Option(
         False, "--wait", help="Return when the job has ended: 0 when it has succeeded, 143 when it was cancelled, else 1."
@@ -107,9 +126,9 @@ def status(
     """Show a detached job, or every akrunner job of a Flink cluster, and why a job failed, with the script's traceback."""
     from akrunner import detached
 
-    where = master(flink_master)
     if wait and job is None:
         raise akrunner.ConfigError("--wait is for one job: give its id")
+    where, job = _place(job, flink_master) if job is not None else (master(flink_master), None)
     # an empty id, as of a variable of a shell that was never set, is none
     if job is not None:
         jobs = [detached.wait(where, job) if wait else detached.status(where, job)]
@@ -170,8 +189,7 @@ def logs(
     if known is not None and known.detached is None:
         _of_run(known, task, follow, as_json)
         return
-    where = known.detached["master"] if known is not None and known.detached is not None else master(flink_master)
-    _of_job(where, known.detached["job"] if known is not None and known.detached is not None else job, task, follow, as_json)
+    _of_job(*_place(job, flink_master), task, follow, as_json)
 
 
 def _of_run(run: Run, task: str | None, follow: bool, as_json: bool) -> None:
@@ -226,14 +244,14 @@ def _of_job(where: str, job: str, task: str | None, follow: bool, as_json: bool)
 
 
 def cancel(
-    job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning."),
+    job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning; or its run (r42, last)."),
     flink_master: str | None = typer.Option(None, help=MASTER_HELP),
     as_json: bool = JSON,
 ) -> None:
     """End a detached job and all its processes, and wait until it has ended."""
     from akrunner import detached
 
-    ended = detached.cancel(master(flink_master), job)
+    ended = detached.cancel(*_place(job, flink_master))
     with telling(f"the job was ended: {ended.id} {ended.state}"):
         if as_json:
             emit({"ok": True, "exit_code": 0, **dataclasses.asdict(ended)})

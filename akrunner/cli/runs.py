@@ -56,6 +56,12 @@ _DAY, _HOUR, _MINUTE = 86_400, 3600, 60
 _STYLES = {"succeeded": "green", "running": "cyan", "submitted": "cyan", "failed": "red", "lost": "red", "stopped": "yellow"}
 #: the width of what is not printed to a terminal: nothing is cut
 _PIPED = 500
+_TITLES = ["run", "state", "began", "took", "what", "rows in", "last"]
+_NUMBERS = ("took", "rows in")
+#: characters of a verb and its script's name, at most; and of what stands last, at least
+_MOST_WHAT, _LEAST_ROOM = 24, 12
+#: columns of a terminal that has room for the numbers of rows
+_WIDE = 100
 #: metrics with these words in their names are shown first
 _FIRST = ("loss", "acc", "auc")
 _JSON = "JSON on stdout, for machines."
@@ -157,23 +163,35 @@ def _console() -> Console:
 
 
 def _table(found: Sequence[Run]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("run", "state", "began", "took", "what"):
-        table.add_column(title, no_wrap=True, justify="right" if title == "took" else "left")
-    table.add_column("rows in", no_wrap=True, justify="right")
-    table.add_column("last", no_wrap=True, overflow="ellipsis", ratio=1)
-    for one in found:
-        rows = one.rows
-        table.add_row(
-            one.id,
-            Text(one.state, style=_STYLES.get(one.state, "")),
-            _when(one.began),
-            _took(one.seconds),
-            Text(printable(f"{one.verb} {os.path.basename(one.script)}{'' if one.engine == 'local' else f' ({one.engine})'}")),
-            f"{rows[0]:,}" if rows is not None else "",
-            Text(printable(_last(one)), style="red" if one.state == "failed" else ""),
-        )
-    _console().print(table)
+    """Print a line for each run. On a terminal what says most about its end is cut, so that a run has one line."""
+    console = _console()
+    titles = [title for title in _TITLES if title != "rows in" or console.width >= _WIDE]
+    rows = [dict(zip(_TITLES, _TITLES)), *(dict(zip(_TITLES, _cells(one))) for one in found)]
+    widths = {title: max(len(row[title]) for row in rows) for title in titles[:-1]}
+    room = max(_LEAST_ROOM, console.width - sum(widths.values()) - 2 * len(widths))
+    for row, one in zip(rows, (None, *found)):
+        style = _STYLES.get(one.state, "") if one is not None else "bold"
+        parts = []
+        for title, width in widths.items():
+            text = row[title].rjust(width) if title in _NUMBERS else row[title].ljust(width)
+            parts.append((f"{text}  ", style if title == "state" or one is None else ""))
+        last = row[titles[-1]]
+        parts.append((last if len(last) <= room else f"{last[: room - 1]}…", style if one is None or one.error else ""))
+        console.print(Text.assemble(*parts), soft_wrap=True)
+
+
+def _cells(run: Run) -> list[str]:
+    rows = run.rows
+    what = f"{run.verb} {os.path.basename(run.script)}{'' if run.engine == 'local' else f' ({run.engine})'}"
+    return [
+        run.id,
+        run.state,
+        _when(run.began),
+        _took(run.seconds),
+        printable(what if len(what) <= _MOST_WHAT else f"{what[: _MOST_WHAT - 1]}…"),
+        f"{rows[0]:,}" if rows is not None else "",
+        printable(_last(run)),
+    ]
 
 
 def _last(run: Run) -> str:
@@ -197,7 +215,8 @@ def _when(moment: float) -> str:
     """Return a moment for people: how long ago if it is less than a day, else the day."""
     ago = time.time() - moment
     if 0 <= ago < _DAY:
-        return "now" if ago < 1 else f"{_took(ago)} ago"
+        number, unit = (ago, "s") if ago < _MINUTE else (ago / _MINUTE, "min") if ago < _HOUR else (ago / _HOUR, "h")
+        return f"{number:.0f} {unit} ago"
     return f"{datetime.datetime.fromtimestamp(moment):%Y-%m-%d}"
 
 

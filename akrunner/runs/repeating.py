@@ -35,12 +35,11 @@ def rerun(run: str | Run, **options: Any) -> Any:
             whatever the verb's function raises.
     """
     found = get(run)
-    verb = found.verb
+    values, verb = values_of(found), found.verb
     known = {one.name for one in of_verb(verb)}
     lacking = [where for where in found.left_out if not _is_given(where, options)]
     if lacking:
         raise ConfigError(f"{found.id} cannot be repeated as it was: {lacking_words(found, lacking, python=True)}")
-    values = values_of(found)
     beyond = [name for name in values if name not in known and name not in options]
     if beyond:
         flags = ", ".join(named(name).words[0] for name in beyond)
@@ -97,7 +96,7 @@ def lacking_words(run: Run, lacking: list[str], python: bool) -> str:
             give = f"{name}={{{key!r}: ...}}" if key else f"{name}=..."
         else:
             words = named(name).words
-            flag = words[0] if words else name.upper()
+            flag = words[0] if words else "the script's arguments behind --" if name == "script_args" else name.upper()
             give = f"{flag} for the key {key}" if key else flag
         told.append(f"give {give} ({because})")
     return "; ".join(told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def test_of_very_many_every_second_is_kept_then_every_fourth(tmp_path: Path) -> 
         made.add({"step": step})
     made.close()
     steps = [one["step"] for one in series.read(str(tmp_path), METRICS)]
-    gaps = [after - before for before, after in zip(steps, steps[1:])]
+    gaps = [after - before for before, after in itertools.pairwise(steps)]
     assert steps[0] == 0 and gaps == sorted(gaps) and set(gaps) >= {1, 2, 4} and len(steps) < 40
 
 
