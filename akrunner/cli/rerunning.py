@@ -23,7 +23,7 @@ Run a job again with the arguments of a run that was kept. Options behind the ru
 
   akrunner rerun r42 --num-workers 4 --param lr=0.01 --output again.parquet
 """
-EPILOG = of_jobs("the script's traceback")
+EPILOG = of_jobs("the script's traceback", "the job's own limit")
 
 
 def rerun(run: str = typer.Argument(..., help="The run: r42; last for the newest one, last-1 for the one before it.")) -> None:

@@ -201,9 +201,7 @@ class Keeping:
         Returns: the run's name; None if it is not kept.
         """
         stats = result.stats
-        told = {
-            one.name: getattr(stats, one.name) for one in dataclasses.fields(stats) if one.name not in ("reports", "warnings")
-        }
+        told = {name: value for name, value in vars(stats).items() if name not in ("reports", "warnings")}
         changed = self._end(
             state=record.SUCCEEDED,
             ended=time.time(),

@@ -15,6 +15,7 @@ import pytest
 
 from akrunner.engines import group as grouping
 from akrunner.engines.group import TaskGroup
+from akrunner.engines.kept import KeptRun
 from akrunner.engines.onlooker import Onlooker
 from akrunner.engines.supervision.actions import Closing
 from akrunner.errors import StartError
@@ -141,7 +142,12 @@ class Group:
         self.warnings: list[str] = []
         job = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", ClusterSpec(2, 1), mode=mode)
         run: Any = types.SimpleNamespace(
-            job=job, source=None, warnings=self.warnings, work=types.SimpleNamespace(path="/work"), tables=None
+            job=job,
+            source=None,
+            warnings=self.warnings,
+            work=types.SimpleNamespace(path="/work"),
+            tables=None,
+            kept=KeptRun(),
         )
         self.launcher: Any = Launcher(self.did, elsewhere)
         self.onlooker = Onlooker(None)
@@ -328,7 +334,7 @@ def test_a_task_whose_threads_cannot_be_started_is_named(monkeypatch: pytest.Mon
     work: Any = made.group._run.work
     work.save_context, work.log_path = lambda task, context: None, lambda task: "/work/log"
 
-    def pump(*args: Any) -> None:
+    def pump(*args: Any, **more: Any) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(grouping, "LogPump", pump)
