@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import re
 import socket
 import stat
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import akrunner
 from akrunner.errors import JobCancelledError, ScriptFailedError, TaskFailure
 from akrunner.history import record
 from akrunner.history.record import Record
@@ -87,3 +90,10 @@ def test_a_failure_is_told_without_secrets_and_no_longer_than_others() -> None:
 def test_how_long_a_run_took() -> None:
     assert Record(**{**vars(BEGUN), "ended": 103.5}).seconds == 3.5
     assert BEGUN.seconds > 1e9
+
+
+def test_the_page_has_every_field() -> None:
+    page = (Path(akrunner.__file__).parents[1] / "docs" / "runs.md").read_text()
+    rows = re.findall(r"^\| (`[^|]+`) \|", page.partition("| field | |")[2], re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert told == {field.name for field in dataclasses.fields(Record)}
