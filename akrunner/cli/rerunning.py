@@ -37,7 +37,7 @@ def command_of(words: Sequence[str]) -> str:
 
     verb = get(_named(words)).verb
     if verb not in jobfile.HEADS:
-        raise akrunner.ConfigError(f"rerun: a run of {verb} cannot be repeated")
+        raise akrunner.ConfigError(f"rerun: a run of {verb} cannot be repeated: give its command again")
     return verb.partition("_")[0]
 
 

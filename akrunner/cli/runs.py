@@ -60,6 +60,8 @@ _TITLES = ["run", "state", "began", "took", "what", "rows in", "last"]
 _NUMBERS = ("took", "rows in")
 #: characters of a verb and its script's name, at most; and of what stands last, at least
 _MOST_WHAT, _LEAST_ROOM = 24, 12
+#: how many values of a list are shown
+_MOST_VALUES = 20
 #: columns of a terminal that has room for the numbers of rows
 _WIDE = 100
 #: metrics with these words in their names are shown first
@@ -300,7 +302,8 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={_value(inner)}" for key, inner in value.items())
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(_value, value))
+        more = [f"and {len(value) - _MOST_VALUES:,} more"] if len(value) > _MOST_VALUES else []
+        return ", ".join([*map(_value, value[:_MOST_VALUES]), *more])
     return str(value)
 
 

@@ -209,6 +209,7 @@ class Screen:
                 tables = "".join(map(_of_table, result.stats.tables.items()))
                 self._say(f"done in {result.stats.seconds:.1f} s{tables}{input_line(result.stats)}")
                 self._tell_places(result)
+                self._tell_run(result.run)
             self._tell_kept(result.work_dir, result.stats)
             if not self._quiet:
                 for place in places:

@@ -15,7 +15,7 @@ from akrunner.redact import means_secret, redacted
 _HIDDEN = "***"
 SECRET = "secret"
 #: options with keys, each of which has its own value
-KEYED = ("user_params", "env", "defaults")
+KEYED = ("user_params", "env", "defaults", "variables", "parameters")
 #: options that say nothing of the job itself
 _NEVER = ("observer", "job", "keep_run")
 #: how many characters of JSON one argument may have

@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -92,17 +92,21 @@ class Keeping:
         verb: the verb's name.
         given: its arguments.
         keep_run: as `wanted`.
+        beside: what else it was given, that is no argument of its own.
     Attributes:
         id: the run's name once it has begun; None before, and if it is not kept.
         path: its directory, likewise.
     """
 
-    def __init__(self, verb: str, given: Mapping[str, Any], keep_run: bool | None) -> None:
+    def __init__(
+        self, verb: str, given: Mapping[str, Any], keep_run: bool | None, beside: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self.id: str | None = None
         self.path: str | None = None
         self._wanted = wanted(keep_run)
         self._verb = verb
         self._given = dict(given)
+        self._beside = dict(beside)
         self._call = _CALL.get() or Call()
         self._record: Record | None = None
         self._lock = threading.Lock()
@@ -154,7 +158,7 @@ class Keeping:
             state=record.RUNNING,
             began=time.time(),
             host=record.host(),
-            cwd=os.getcwd(),
+            cwd=_cwd(),
             command=arguments.without_secrets(self._call.words),
             arguments=kept.values,
             left_out=kept.left_out,
@@ -170,7 +174,7 @@ class Keeping:
         """Return what is kept of the arguments, with what the command line says besides."""
         given = {name: self._without_files(name, value) for name, value in self._given.items()}
         kept = arguments.kept(self._verb, given)
-        for name, value in self._call.options.items():
+        for name, value in {**self._beside, **self._call.options}.items():
             kept.left_out.pop(name, None)
             arguments.put(kept, name, value)
         for where in self._call.secret:
@@ -280,6 +284,14 @@ def _versions() -> dict[str, str]:
         "host pyarrow": pa.__version__,
         "host numpy": np.__version__,
     }
+
+
+def _cwd() -> str:
+    """Return the current directory; "" if it is gone."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 def _hash(script: str) -> str:

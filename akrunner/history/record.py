@@ -36,7 +36,7 @@ class Record:
     Attributes:
         version: the version of these fields.
         id: the run's name: "r42".
-        verb: what was called: run, train, stream, predict, predict_stream.
+        verb: what was called: run, train, stream, predict, predict_stream, pai.
         state: running, succeeded, failed, stopped (by Ctrl-C, a signal or its caller), submitted (a detached job).
         began: when it began.
         ended: when it ended; None: it has not.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from akrunner.options.declared import SCRIPTS, Option
-from akrunner.options.headings import BATCH, FLINK, JOBS, PLACES, PREDICTIONS, SCRIPTED, TROUBLE, WORKERS
+from akrunner.options.headings import BATCH, FLINK, JOBS, PLACES, SCRIPTED, TROUBLE, WORKERS
 
 OPTIONS = (
     Option(
@@ -180,7 +180,7 @@ OPTIONS = (
         PLACES,
         "whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers, metrics, warnings, "
         "logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.",
-        verbs=(*SCRIPTS, *PREDICTIONS),
+        verbs=JOBS,
         help="Keep this run, or keep nothing of it, for `akrunner runs`, `show`, `logs` and `rerun`. Default: $AKRUNNER_KEEP_RUN, else kept.",
         flags=("--keep-run/--no-keep-run",),
         environment=True,

@@ -60,7 +60,7 @@ def values_of(run: Run) -> dict[str, Any]:
     Raises: ConfigError: the run is none of a verb that can be repeated.
     """
     if run.verb not in HEADS:
-        raise ConfigError(f"{run.id} is a run of {run.verb}, which cannot be repeated")
+        raise ConfigError(f"{run.id} is a run of {run.verb}, which cannot be repeated: give its command again")
     values: dict[str, Any] = {}
     for name, value in run.arguments.items():
         if name in run.left_out:

@@ -259,6 +259,7 @@ MAY: dict[str, set[str]] = {
         "engines",
         "errors",
         "foreign",
+        "history",
         "io",
         "launch",
         "leftovers",
