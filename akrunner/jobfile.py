@@ -476,7 +476,9 @@ def located(
         place = name if name in file.options and is_own else ""
     if place:
         line = file.lines.get(f"{place}.{key}", file.lines.get(place, 1))
-        error.args = (f"{file.path}:{line}: {name}{words[len(flag) :]}", *error.args[1:])
+        # what are no lines of a file are the values of a run that was kept (`of_values`)
+        where = f"{file.path}:{line}" if file.lines else file.path
+        error.args = (f"{where}: {name}{words[len(flag) :]}", *error.args[1:])
     return error
 
 

@@ -94,6 +94,8 @@ def submitted(job: Any, as_json: bool, quiet: bool) -> None:
     if not quiet:
         for command in ("status", "logs", "cancel"):
             typer.echo(f"akrunner {command} {job.id[:8]} --flink-master {job.master}", err=True)
+        if job.run is not None:
+            typer.echo(f"run: {job.run}   (akrunner show {job.run})", err=True)
 
 
 def _place(job: str, flink_master: str | None) -> tuple[str, str]:

@@ -124,11 +124,10 @@ def _kept(
         return contextlib.nullcontext()
     from akrunner.history.keeping import Call, calling
 
+    taken = {one.name for verb in COMMANDS[name].verbs for one in of_verb(verb)}
     chosen = [one for one in of_command(name) if one.name in said and is_given(words[one.name])]
     options = {
-        one.name: words[one.name]
-        for one in chosen
-        if one.name in _COMMANDS_OWN or (not one.verbs and one.name not in _OF_SCREEN)
+        one.name: words[one.name] for one in chosen if one.name in _COMMANDS_OWN or one.name not in {*taken, *_OF_SCREEN}
     }
     without: list[str] = []
     secret: list[str] = []

@@ -189,7 +189,7 @@ def _submitted(
         archive = shutil.make_archive(inside, "zip", inside)
         name = f"{_NAME}{shown} [{tag}]"
         called = shown if mode == "predict" else job.script.name
-        run.begin(called, [task.name for task in job.cluster.tasks], engine.name, {})
+        run.begin(called, [task.name for task in job.cluster.tasks], engine.name, {"python": job.python})
         found = engine.detach(job, _HOST, archive, name, tag)
         return Job(found, engine.master, name, run.submit(found, engine.master, name))
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -156,13 +157,11 @@ class _Clusters:
                 message = status(run.detached["master"], job.id).error or ""
             except (ConfigError, JobManagerLostError):
                 message = ""
-        ended = dataclasses.replace(
-            run,
-            state=state,
-            ended=run.began + job.seconds,
-            error="JobError" if state == record.FAILED else "",
-            message=record.short(message),
-        )
+        # as the job's own host has worded it
+        named = re.match(r"(\w+Error): ", message)
+        error = (named[1] if named is not None else "JobError") if state == record.FAILED else ""
+        message = record.short(message[named.end() :] if named is not None else message)
+        ended = dataclasses.replace(run, state=state, ended=run.began + job.seconds, error=error, message=message)
         try:
             record.write(run.path, Record(**{one.name: getattr(ended, one.name) for one in dataclasses.fields(Record)}))
         except OSError:

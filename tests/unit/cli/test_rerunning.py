@@ -97,3 +97,9 @@ def test_options_of_the_command_are_defaults_too(make: Make) -> None:
     assert line.words == ["predict", "/m.zip", "-q"]
     defaults = line.more["default_map"]["predict"]
     assert defaults["output_live"] is True and defaults["source"] == ["-"] and defaults["env_file"] == ["/e"]
+
+
+def test_an_error_about_a_value_of_the_run_names_the_run(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    make(arguments={"script": "t.py", "source": "a.csv", "num_workers": 0})
+    assert main(["rerun", "last", "-q"]) == 2
+    assert "ConfigError: r1: num_workers=0" in capsys.readouterr().err

@@ -124,13 +124,16 @@ def test_a_cluster_says_what_became_of_a_detached_job(
     job = Status("0abc", DETACHED["name"], state, 12.0, 1, 0)
     asked: list[str] = []
     monkeypatch.setattr(detached, "listed", lambda master: asked.append(master) or [job])
-    monkeypatch.setattr(detached, "status", lambda *_: Status(**{**vars(job), "error": "it divided by zero"}))
+    monkeypatch.setattr(
+        detached, "status", lambda *_: Status(**{**vars(job), "error": "ScriptFailedError: it divided by zero"})
+    )
     for _ in range(2):
         make(state=record.SUBMITTED, ended=None, detached=DETACHED, engine="flink")
     found = runs.listed()
     # each cluster once
     assert [one.state for one in found] == [ours] * 2 and asked == ["h:1"]
     assert found[0].message == ("it divided by zero" if ours == "failed" else "")
+    assert found[0].error == ("ScriptFailedError" if ours == "failed" else "")
     # what has ended is known from now on, also when the cluster has forgotten it
     monkeypatch.setattr(detached, "listed", lambda master: [])
     assert runs.get("last").state == ours
