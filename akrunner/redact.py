@@ -74,6 +74,8 @@ _PARTS = re.compile(
     r"authorization|webhook|(?<![a-z])(api|access|account|encryption|private|secret|signing|ssh|client)[_-]?key|(?<![a-z])key$|"
     r"connection[_-]?str"
 )
+#: tokens of a language model's vocabulary, which are none: pad_token, eos_token
+_VOCABULARY = re.compile(r"(\w+_)?(pad|eos|bos|unk|oov|mask|sep|cls|start|end|stop|image|special)_?token")
 #: environment variables whose values are never shown
 _VARIABLES = (
     "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
@@ -147,6 +149,8 @@ def means_secret(name: str) -> bool:
     """Whether the value of a variable, a parameter or a flag of that name may be a secret: where there is no text around it that says
     more, a name counts for which `redacted` would have to know its place."""
     name = name.lstrip("-").lower()
+    if _VOCABULARY.fullmatch(name):
+        return False
     return _is_secret(name.replace("-", "_"), False) or _PARTS.search(name) is not None
 
 

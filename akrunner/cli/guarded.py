@@ -152,8 +152,11 @@ def _stopped(error: BaseException, number: int, as_json: bool) -> int:
     """Print that a signal has stopped the command. Returns: the exit code."""
     kind = "Interrupted" if number == signal.SIGINT else "Terminated"
     message = f"{signals.words(number)}{_left(error)}"
-    kept = next((place for place in (getattr(one, "work_dir", None) for one in _chain(error)) if place), None)
-    told = {**_head(kind, message, 128 + number), "work_dir": kept}
+    kept, run = (
+        next((value for value in (getattr(one, name, None) for one in _chain(error)) if value), None)
+        for name in ("work_dir", "run")
+    )
+    told = {**_head(kind, message, 128 + number), "work_dir": kept, "run": run}
     return _say(kind, message + (f"; its logs: {kept}" if kept else ""), 128 + number, as_json, body=told)
 
 

@@ -290,6 +290,7 @@ def _body(run: Run) -> Iterator[Text]:
     lines.append(("versions", ", ".join(f"{name} {value}" for name, value in run.versions.items())))
     lines += [("job", f"{run.detached['job']} on {run.detached['master']}")] if run.detached else []
     lines += [("warning", warning) for warning in run.warnings]
+    lines += [("work dir", run.work_dir)] if run.work_dir else []
     lines.append(("logs", f"akrunner logs {run.id}"))
     lines.append(("kept in", run.path))
     yield Text("")

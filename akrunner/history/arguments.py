@@ -66,12 +66,19 @@ def put(made: Kept, name: str, value: Any) -> None:
 def _keyed(made: Kept, name: str, key: str, value: Any) -> Any:
     """Return one value of an option with keys. One whose name says that it is a secret is hidden, whatever it is."""
     where = f"{name}.{key}"
-    if means_secret(key) and not (value is None or isinstance(value, (bool, int, float))):
+    if means_secret(key) and not (
+        value is None or isinstance(value, bool) or (_is_number(value) and "pass" not in key.lower())
+    ):
         made.left_out[where] = SECRET
         return _HIDDEN
     if name != "env" and isinstance(value, Mapping):
         return {str(inner): _keyed(made, where, str(inner), one) for inner, one in value.items()}
     return _value(made, where, value)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number, which is hardly ever a secret, whatever its name is: max_token, key."""
+    return isinstance(value, (int, float))
 
 
 def _value(made: Kept, where: str, value: Any) -> Any:

@@ -35,6 +35,7 @@ class Process:
         self.did, self.name, self.ends = did, name, ends
         self.signals: list[int] = []
         self.sampled_cpu = 0.0
+        self.sampled_rss = 7
         self.trees = [1.0, 3.5]
 
     def sample(self) -> None:
@@ -324,6 +325,13 @@ def test_a_process_that_cannot_be_started_is_named(error: BaseException) -> None
     made.launcher.start = start
     with pytest.raises(StartError, match=r"^\[chief:0\] cannot be started: "):
         made.group.spawn({task: "127.0.0.1:1" for task in made.sessions}, 0)
+
+
+def test_what_the_processes_use_is_told_by_task() -> None:
+    made = Group()
+    made.group.sample()
+    tasks = [task.name for task in made.group.sessions]
+    assert made.group.used() == {"rss": dict.fromkeys(tasks, 7), "cpu_seconds": dict.fromkeys(tasks, 2.0)}
 
 
 def test_a_task_whose_threads_cannot_be_started_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,14 +27,25 @@ def test_secrets_are_hidden_wherever_they_are() -> None:
     made = kept(
         source=["s3://b/a.csv", "https://me:hidden@host/b.csv"],
         env={"TOKEN": "hidden", "TF_CPP_MIN_LOG_LEVEL": "2"},
-        user_params={"lr": 0.1, "db": {"password": "hidden", "host": "h"}, "api_key": "hidden", "tokens": 5},
+        user_params={
+            "lr": 0.1,
+            "db": {"password": "hidden", "host": "h"},
+            "api_key": "hidden",
+            "tokens": 5,
+            "max_token": 7,
+            "password": 4711,
+        },
         script_args=["--epochs", "3", "--api-key", "hidden", "--secret=hidden", "x=y"],
     )
     assert "hidden" not in str(made.values)
     assert made.left_out == dict.fromkeys(
-        ["source", "env.TOKEN", "user_params.db.password", "user_params.api_key", "script_args"], arguments.SECRET
+        ["source", "env.TOKEN", "user_params.db.password", "user_params.api_key", "user_params.password", "script_args"],
+        arguments.SECRET,
     )
-    assert made.values["user_params"] == {"lr": 0.1, "db": {"password": "***", "host": "h"}, "api_key": "***", "tokens": 5}
+    assert made.values["user_params"] == {"lr": 0.1, "db": {"password": "***", "host": "h"}, "api_key": "***", "tokens": 5} | {
+        "max_token": 7,
+        "password": "***",
+    }
     assert made.values["script_args"] == ["--epochs", "3", "--api-key", "***", "--secret=***", "x=y"]
 
 
@@ -79,7 +90,8 @@ def test_a_name_that_means_a_secret(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", "lr batch_size epochs tokens max_tokens tokenizer monkey keys author passes split_by bypass".split()
+    "name",
+    "lr batch_size epochs tokens max_tokens tokenizer monkey keys author pad_token model_eos_token passes split_by bypass".split(),
 )
 def test_a_name_that_means_none(name: str) -> None:
     assert not means_secret(name)
