@@ -19,6 +19,7 @@ import akrunner
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, exit_codes, telling
 from akrunner.folders.words import harmless, printable
+from akrunner.history.record import plain
 
 if TYPE_CHECKING:
     from akrunner.runs import Difference, Run
@@ -107,7 +108,7 @@ def diff(
     one, other = get(first), get(second)
     found = diff(one, other)
     if as_json:
-        told = [dataclasses.asdict(each) for each in found]
+        told = [plain(dataclasses.asdict(each)) for each in found]
         emit({"ok": True, "exit_code": 0, "first": one.id, "second": other.id, "differences": told})
         return
     with telling("the runs were compared"):
@@ -153,7 +154,8 @@ def show(
 
 
 def _asdict(run: Run) -> dict[str, Any]:
-    return {**vars(run), "seconds": run.seconds}
+    told: dict[str, Any] = plain({**vars(run), "seconds": run.seconds})
+    return told
 
 
 # -- a list of runs

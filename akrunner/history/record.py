@@ -168,6 +168,11 @@ def plain(value: Any) -> Any:
     return value
 
 
+def number(value: Any) -> Any:
+    """Return a number as it was before `plain`; any other value as it is."""
+    return float(value) if isinstance(value, str) and value in ("nan", "inf", "-inf") else value
+
+
 def failed(error: BaseException, warnings: Sequence[str]) -> dict[str, Any]:
     """Return the fields that an exception fills: how the job ended, and why.
 

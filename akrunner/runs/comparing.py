@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from akrunner.history.record import plain
 from akrunner.runs.looking import Run, get
 
 #: numbers of `stats` that tell runs apart
@@ -60,7 +61,8 @@ def _differences(first: Run, second: Run) -> Iterator[Difference]:
         before, after = told(first), told(second)
         for name in dict.fromkeys([*before, *after]):
             one, other = before.get(name), after.get(name)
-            if one != other:
+            # a NaN does not differ from another one
+            if plain(one) != plain(other):
                 yield Difference(part, name, one, other)
 
 

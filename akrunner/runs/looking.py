@@ -37,7 +37,7 @@ class Run(Record):
     @property
     def reports(self) -> list[dict[str, Any]]:
         """What the tasks reported, in order: dicts with task, step, time_ns and the metrics. Of very many, every second is kept, or fewer."""
-        return list(series.read(self.path, series.METRICS))
+        return [{name: record.number(value) for name, value in one.items()} for one in series.read(self.path, series.METRICS)]
 
     @property
     def progress(self) -> list[dict[str, Any]]:
@@ -120,7 +120,8 @@ def get(run: str | Run) -> Run:
 def _read(root: str, number: int) -> Run:
     path = places.path_of(root, number)
     found = record.read(path)
-    made = Run(**{**vars(found), "path": path})
+    metrics = {task: {name: record.number(value) for name, value in told.items()} for task, told in found.metrics.items()}
+    made = Run(**{**vars(found), "metrics": metrics, "path": path})
     if made.state != record.RUNNING:
         return made
     made = dataclasses.replace(made, metrics=_metrics(path))
@@ -130,7 +131,7 @@ def _read(root: str, number: int) -> Run:
 def _metrics(path: str) -> dict[str, dict[str, Any]]:
     """Return by task what was reported last, of a run whose process has not written it yet."""
     return {
-        str(one.get("task")): {name: value for name, value in one.items() if name not in ("task", "time_ns")}
+        str(one.get("task")): {name: record.number(value) for name, value in one.items() if name not in ("task", "time_ns")}
         for one in series.read(path, series.METRICS)
     }
 

@@ -67,7 +67,10 @@ def test_a_record_that_cannot_be_read_is_told_and_not_listed(make: Make) -> None
 def test_rows_and_metrics_of_a_run_that_has_not_ended_are_those_of_its_files(make: Make) -> None:
     path = make(state=record.RUNNING, ended=None)
     assert runs.get("last").rows is None
-    for name, values in ((series.METRICS, {"task": "chief:0", "step": 1, "time_ns": 2, "loss": 0.5}), (series.PROGRESS, STATS)):
+    for name, values in (
+        (series.METRICS, {"task": "chief:0", "step": 1, "time_ns": 2, "loss": 0.5}),
+        (series.PROGRESS, STATS),
+    ):
         made = series.Series(path, name)
         made.add(values)
         made.close()
@@ -163,3 +166,14 @@ def test_old_runs_are_removed(make: Make) -> None:
     assert looking.prune() == [] and looking.prune(days=0) == ["r1", "r2"]
     with pytest.raises(ConfigError, match="size=big"):
         looking.prune(size="big")
+
+
+def test_numbers_that_json_has_not_are_numbers_again(make: Make) -> None:
+    path = make(metrics={"chief:0": {"loss": float("nan"), "step": 3}})
+    made = series.Series(path, series.METRICS)
+    made.add({"task": "chief:0", "loss": float("-inf")})
+    made.close()
+    found = runs.get("last")
+    assert found.reports == [{"task": "chief:0", "loss": float("-inf")}] and str(found.metrics["chief:0"]["loss"]) == "nan"
+    make(metrics=found.metrics, began=found.began, ended=found.ended)
+    assert runs.diff("r1", "r2") == []
