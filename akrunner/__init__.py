@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from akrunner import runs
     from akrunner.checkup import Checkup, doctor
     from akrunner.errors import (
         AkrunnerError,
@@ -62,6 +63,7 @@ _HOMES = {
     "plan": "akrunner.verbs",
     "run": "akrunner.verbs",
     "stream": "akrunner.verbs",
+    "runs": "akrunner.runs",
     "train": "akrunner.verbs",
     "Result": "akrunner.running.result",
     "Checkup": "akrunner.checkup",
@@ -133,6 +135,7 @@ __all__ = [
     "predict",
     "predict_stream",
     "run",
+    "runs",
     "stream",
     "train",
     "warm",
@@ -148,7 +151,8 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import importlib
 
-        value = getattr(importlib.import_module(home), name)
+        module = importlib.import_module(home)
+        value = module if home == f"{__name__}.{name}" else getattr(module, name)
         globals()[name] = value
         return value
 

@@ -11,6 +11,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError, WriteError
 from akrunner.foreign import ours, underway
+from akrunner.history.keeping import Keeping
 from akrunner.io.bad_rows import kept
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.limits import narrowed, under
@@ -20,6 +21,7 @@ from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import Prepared, prepare
 from akrunner.prepare.layouts import layout_of
 from akrunner.running.inputs import arriving_source, table_of
+from akrunner.running.kept import begun, kept_to_its_end
 from akrunner.running.observer import check_observer
 from akrunner.running.outputs import in_time, keeping, run_into
 from akrunner.running.result import Result
@@ -29,10 +31,12 @@ from akrunner.tables.opening import OutputSink, open_sink
 
 def run_batch(given: Arguments, observer: Observer | None) -> Result:
     """Run a batch job, as `akrunner.run` says. Raises: the exceptions of `akrunner.run`."""
-    given, engine = _with_engine(given, observer)
-    with in_time(given.timeout):
-        prepared = prepare("batch", given)
-        return _run(prepared, engine, observer, given.output, given.output_format, given.overwrite, layout_of(given))
+    with Keeping("run", vars(given), given.keep_run) as run:
+        given, engine = _with_engine(given, observer)
+        with in_time(given.timeout):
+            prepared = begun(run, prepare("batch", given), engine)
+            result = _run(prepared, engine, observer, given.output, given.output_format, given.overwrite, layout_of(given))
+        return dataclasses.replace(result, run=run.succeed(result, result.output))
 
 
 def run_train(
@@ -42,6 +46,20 @@ def run_train(
     observer: Observer | None,
 ) -> Result:
     """Run a train job, as `akrunner.train` says. Raises: the exceptions of `akrunner.train`."""
+    apart = {"model_out": model_out, "remove_checkpoint_before_training": remove_checkpoint_before_training}
+    with Keeping("train", {**vars(given), **apart}, given.keep_run) as run:
+        result = _train(run, given, model_out, remove_checkpoint_before_training, observer)
+        return dataclasses.replace(result, run=run.succeed(result, result.output))
+
+
+def _train(
+    run: Keeping,
+    given: Arguments,
+    model_out: PathLike | None,
+    remove_checkpoint_before_training: bool,
+    observer: Observer | None,
+) -> Result:
+    """Run a train job. Args: run: keeps it; the others: as for `run_train`."""
     given, engine = _with_engine(given, observer)
     check_flag("overwrite", given.overwrite)
     if model_out is not None:
@@ -53,7 +71,7 @@ def run_train(
     if remove_checkpoint_before_training and given.resume is True:
         raise ConfigError("resume= goes on with what remove_checkpoint_before_training= removes: give one of them")
     with in_time(given.timeout):
-        prepared = prepare("train", given)
+        prepared = begun(run, prepare("train", given), engine)
         limits = narrowed(*prepared.job.supervision.waits)
     if prepared.job.checkpoint_dir is not None and remove_checkpoint_before_training:
         with ours(ConfigError, f"checkpoint_dir: cannot empty {prepared.job.checkpoint_dir}"):
@@ -82,20 +100,24 @@ def run_train(
 
 def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> StreamJob:
     """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
+    run = Keeping("stream", {**vars(given), "follow": follow}, given.keep_run)
     given, engine = _with_engine(given, observer)
     with in_time(given.timeout):
         given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))
-        prepared = prepare("stream", given)
+        prepared = begun(run, prepare("stream", given), engine)
         limits = narrowed(*prepared.job.supervision.waits)
     schema = prepared.job.output_schema
     table = prepared.table
     return StreamJob(
-        lambda sink, cancel: keeping(table.bad, lambda: engine.run(prepared.job, table, sink, observer, cancel)),
+        lambda sink, cancel: kept_to_its_end(
+            run, lambda: keeping(table.bad, lambda: engine.run(prepared.job, table, sink, observer, cancel))
+        ),
         schema.arrow if schema else None,
         table.arriving,
         prepared.job.supervision.max_restarts,
         prepared.job.resume,
         limits,
+        run.id,
     )
 
 

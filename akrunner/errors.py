@@ -51,8 +51,10 @@ class AkrunnerError(Exception):
     Attributes:
         statement: if several SQL statements were run: the number of the one that failed, from 1; else None.
         results: what the statements before it did, one dict for each, for programs to read.
+        run: the name under which the run of the job that failed is kept (`akrunner.runs.get`); None if it is not, or if it was no job.
     """
 
+    run: str | None = None
     statement: int | None = None
     results: Sequence[dict[str, Any]] = ()
 

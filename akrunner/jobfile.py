@@ -476,7 +476,9 @@ def located(
         place = name if name in file.options and is_own else ""
     if place:
         line = file.lines.get(f"{place}.{key}", file.lines.get(place, 1))
-        error.args = (f"{file.path}:{line}: {name}{words[len(flag) :]}", *error.args[1:])
+        # what are no lines of a file are the values of a run that was kept (`of_values`)
+        where = f"{file.path}:{line}" if file.lines else file.path
+        error.args = (f"{where}: {name}{words[len(flag) :]}", *error.args[1:])
     return error
 
 
@@ -501,6 +503,16 @@ def _whole(option: Option, value: Any, folder: str) -> Any:
         return os.path.expanduser(value)
     path = os.path.join(folder, value)
     return value if "/" not in value and _is_called(option.name, value, path) else path
+
+
+def placed(name: str, value: Any, folder: str) -> Any:
+    """Return an option's value with absolute paths. Args: folder: the directory to which relative paths in it are relative."""
+    return _whole(named(name), value, folder)
+
+
+def of_values(path: str, verb: str, values: Mapping[str, Any]) -> JobFile:
+    """Return values that are those of a job file, without a file. Args: path: what errors call it; values: have absolute paths."""
+    return JobFile(path, verb, dict(values), {})
 
 
 def _is_called(option: str, value: str, path: str) -> bool:

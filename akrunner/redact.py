@@ -68,6 +68,14 @@ _ENDINGS_IN_URLS = (
     "access_key_id",
     "accesskey_id",
 )
+#: parts of names that mean a secret where a value stands alone
+_PARTS = re.compile(
+    r"passw|passphrase|(?<![a-z])(pass|pwd|pw|auth|pin|cert|dsn)(?![a-z])|secret|token(?!s|i|_?(len|count|max))|credential|cookie|private|"
+    r"authorization|webhook|(?<![a-z])(api|access|account|encryption|private|secret|signing|ssh|client)[_-]?key|(?<![a-z])key$|"
+    r"connection[_-]?str"
+)
+#: tokens of a language model's vocabulary, which are none: pad_token, eos_token
+_VOCABULARY = re.compile(r"(\w+_)?(pad|eos|bos|unk|oov|mask|sep|cls|start|end|stop|image|special)_?token")
 #: environment variables whose values are never shown
 _VARIABLES = (
     "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
@@ -135,6 +143,15 @@ def secrets(text: str) -> list[str]:
     parts = {part for one in hidden for part in (one, *_APART.split(one)) if part != _HIDDEN}
     parts |= {urllib.parse.unquote(part) for part in parts} | {urllib.parse.quote(part, safe="") for part in parts}
     return sorted((part for part in parts if len(part) >= _SHORTEST_PART and part != _HIDDEN), key=len, reverse=True)
+
+
+def means_secret(name: str) -> bool:
+    """Whether the value of a variable, a parameter or a flag of that name may be a secret: where there is no text around it that says
+    more, a name counts for which `redacted` would have to know its place."""
+    name = name.lstrip("-").lower()
+    if _VOCABULARY.fullmatch(name):
+        return False
+    return _is_secret(name.replace("-", "_"), False) or _PARTS.search(name) is not None
 
 
 def _without(text: str, spans: Iterator[_Span]) -> str:

@@ -58,6 +58,7 @@ class StreamJob:
         tasks: the result of each task; empty until the job has ended well.
         work_dir: the directory of the job; None until the job has ended well, and if it was not kept (`work_dir=`,
             `debug=True`).
+        run: the name under which the run is kept (`akrunner.runs.get`), None if it is not.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class StreamJob:
         restarts: int = 0,
         resume: bool = False,
         limits: Limits = Limits(),  # noqa: B008 -- a tuple is not changed
+        run: str | None = None,
     ) -> None:
         """Start the job at once, in a thread.
 
@@ -78,9 +80,11 @@ class StreamJob:
             restarts: how many times the job may be started again after a failure.
             resume: whether it goes on with the saves of an earlier job.
             limits: how long it may take, and what is done with its rows.
+            run: the name under which it is kept.
         """
         self._restarts, self._resume = restarts, resume
         self._limits = limits
+        self.run = run
         self.schema = schema
         self.stats: Stats | None = None
         self.tasks: tuple[TaskResult, ...] = ()

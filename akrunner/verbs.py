@@ -85,6 +85,7 @@ def run(
     checkpoint_dir: PathLike | None = None,
     resume: bool = False,
     debug: bool = False,
+    keep_run: bool | None = None,
     observer: Observer | None = None,
 ) -> Result:
     """Run a script over a table: every worker gets its share of the rows, and `main(task_config)` is called in each.
@@ -197,6 +198,8 @@ def run(
         resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
             `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
+        keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
+            metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
         observer: an object that is told of the job's progress.
     Returns:
         the result.
@@ -268,6 +271,7 @@ def run(
             checkpoint_dir=checkpoint_dir,
             resume=resume,
             debug=debug,
+            keep_run=keep_run,
         ),
         observer=observer,
     )
@@ -329,6 +333,7 @@ def train(
     checkpoint_dir: PathLike | None = None,
     resume: bool = False,
     debug: bool = False,
+    keep_run: bool | None = None,
     observer: Observer | None = None,
 ) -> Result:
     """Run a script that trains a model: as `run`, and what the chief exported to `task_config.saved_model_dir` comes back.
@@ -422,6 +427,8 @@ def train(
         resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
             `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
+        keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
+            metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
         observer: an object that is told of the job's progress.
     Returns:
         the result; `result.model` is the model, `result.table` what the scripts wrote.
@@ -482,6 +489,7 @@ def train(
             checkpoint_dir=checkpoint_dir,
             resume=resume,
             debug=debug,
+            keep_run=keep_run,
         ),
         model_out=model_out,
         remove_checkpoint_before_training=remove_checkpoint_before_training,
@@ -539,6 +547,7 @@ def stream(
     checkpoint_dir: PathLike | None = None,
     resume: bool = False,
     debug: bool = False,
+    keep_run: bool | None = None,
     observer: Observer | None = None,
 ) -> StreamJob:
     """Run a script over rows as they arrive, possibly for ever. Returns at once.
@@ -627,6 +636,8 @@ def stream(
         resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
             `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
+        keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
+            metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
         observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
@@ -679,6 +690,7 @@ def stream(
             checkpoint_dir=checkpoint_dir,
             resume=resume,
             debug=debug,
+            keep_run=keep_run,
         ),
         follow=follow,
         observer=observer,
@@ -757,6 +769,7 @@ def plan(
     checkpoint_dir: PathLike | None = None,
     resume: bool = False,
     debug: bool = False,
+    keep_run: bool | None = None,
 ) -> Plan:
     """Look at a job as `run`, `train` or `stream` would, and start nothing of it: `print(akrunner.plan("train.py", "iris.csv", num_workers=2))`.
 
@@ -877,6 +890,8 @@ def plan(
         resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
             `task_config.checkpoint()`; where there is no save yet, the job begins with the first row.
         debug: keep the work dir, for `akrunner replay`.
+        keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
+            metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
     Returns:
         the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to
         go wrong.
@@ -948,6 +963,7 @@ def plan(
             checkpoint_dir=checkpoint_dir,
             resume=resume,
             debug=debug,
+            keep_run=keep_run,
         ),
         verb=verb,
         try_rows=try_rows,

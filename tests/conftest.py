@@ -102,6 +102,15 @@ def script(tmp_path: Path) -> Script:
     return write
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_at_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is kept of runs, and all else that akrunner writes to its state directory, is not in that of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patched:
+        if "XDG_STATE_HOME" not in os.environ:
+            patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
+        yield
+
+
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As pytest's own, made at once: see `_fresh`."""

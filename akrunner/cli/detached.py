@@ -1,10 +1,11 @@
-"""`akrunner status | logs | cancel`: commands for detached jobs on a Flink cluster (`akrunner run --detach`)."""
+"""`akrunner status | logs | cancel`: commands for detached jobs on a Flink cluster (`akrunner run --detach`); `logs` also for runs of
+this machine."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -20,6 +21,7 @@ from akrunner.folders.words import harmless, printable
 if TYPE_CHECKING:
     from akrunner.detached import Status
     from akrunner.detached.jobs import DetachedMode
+    from akrunner.runs import Run
 
 JSON = flag("as_json")
 MASTER_HELP = (
@@ -35,8 +37,8 @@ EPILOGS = {
     ),
     "logs": exit_codes(
         "0 the lines were printed (with --follow: and the job has succeeded); 1 with --follow, the job failed, and stderr has the "
-        f"reason, or the JobManager is gone; {_REFUSED}",
-        "with --follow, the job was cancelled",
+        f"reason, or the JobManager is gone; {_REFUSED}, or there is no such run",
+        "with --follow, the run was stopped, or the job was cancelled",
     ),
     "cancel": exit_codes(
         "0 the job has ended, and stdout says whether it was cancelled or had ended before; 1 it has not ended within a minute, or the "
@@ -86,16 +88,37 @@ def submitted(job: Any, as_json: bool, quiet: bool) -> None:
     """Print the result of `run --detach`: the job's id on stdout, the commands for it on stderr."""
     with telling(f"the job was submitted, and runs: {job.id} on {job.master}"):
         if as_json:
-            emit({"ok": True, "exit_code": 0, "job": job.id, "master": job.master, "name": job.name})
+            emit({"ok": True, "exit_code": 0, "job": job.id, "master": job.master, "name": job.name, "run": job.run})
             return
         typer.echo(job.id)
     if not quiet:
         for command in ("status", "logs", "cancel"):
             typer.echo(f"akrunner {command} {job.id[:8]} --flink-master {job.master}", err=True)
+        if job.run is not None:
+            typer.echo(f"run: {job.run}   (akrunner show {job.run})", err=True)
+
+
+def _place(job: str, flink_master: str | None) -> tuple[str, str]:
+    """Return the cluster and the id of a job that is named by its id there, or by the run that is kept of it.
+
+    Raises: ConfigError: the run is none of a detached job, or there is no such run.
+    """
+    from akrunner import runs
+
+    if not runs.is_name(job):
+        return master(flink_master), job
+    found = runs.get(job)
+    if found.detached is None:
+        raise akrunner.ConfigError(
+            f"{found.id} is no detached job: `akrunner show {found.id}` shows it; who started it can end it (Ctrl-C)"
+        )
+    return flink_master or found.detached["master"], found.detached["job"]
 
 
 def status(
-    job: str | None = typer.Argument(None, help="The id `run --detach` printed, or its beginning. Default: all jobs."),
+    job: str | None = typer.Argument(
+        None, help="The id `run --detach` printed, or its beginning; or its run (r42, last). Default: all jobs."
+    ),
     flink_master: str | None = typer.Option(None, help=MASTER_HELP),
     wait: bool = typer.Option(
         False, "--wait", help="Return when the job has ended: 0 when it has succeeded, 143 when it was cancelled, else 1."
@@ -105,9 +128,9 @@ def status(
     """Show a detached job, or every akrunner job of a Flink cluster, and why a job failed, with the script's traceback."""
     from akrunner import detached
 
-    where = master(flink_master)
     if wait and job is None:
         raise akrunner.ConfigError("--wait is for one job: give its id")
+    where, job = _place(job, flink_master) if job is not None else (master(flink_master), None)
     # an empty id, as of a variable of a shell that was never set, is none
     if job is not None:
         jobs = [detached.wait(where, job) if wait else detached.status(where, job)]
@@ -146,8 +169,11 @@ def _end(job: Status, code: int, as_json: bool) -> None:
 
 
 def logs(
-    job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning."),
-    flink_master: str | None = typer.Option(None, help=MASTER_HELP),
+    job: str = typer.Argument(
+        ..., metavar="RUN", help="A run that was kept (r42, last), or the id `run --detach` printed, or its beginning."
+    ),
+    task: str | None = typer.Option(None, help="Only the lines of this task: worker:0."),
+    flink_master: str | None = typer.Option(None, help=f"Of a job that is no run of this machine: {MASTER_HELP}"),
     follow: bool = typer.Option(
         False, "--follow", "-f", help="Go on until the job has ended; the exit code then says whether it has succeeded."
     ),
@@ -155,18 +181,58 @@ def logs(
         False, "--json", help="One JSON object on stdout, for machines: all lines, with --follow when the job has ended."
     ),
 ) -> None:
-    """Show what a detached job's tasks have printed so far, and how far the job is, from the TaskManagers' logs."""
+    """Show what the tasks of a run have printed so far, whether it runs, has ended, or is a detached job on Flink.
+
+    Of a detached job these are the lines in the TaskManagers' logs, which also tell how far it is.
+    """
+    from akrunner import runs
+
+    known = runs.get(job) if runs.is_name(job) else None
+    if known is not None and known.detached is None:
+        _of_run(known, task, follow, as_json)
+        return
+    _of_job(*_place(job, flink_master), task, follow, as_json)
+
+
+def _of_run(run: Run, task: str | None, follow: bool, as_json: bool) -> None:
+    """Print the lines of a run, and, if they were followed, how it ended. Raises: typer.Exit: it has not succeeded."""
+    from akrunner import runs
+
+    lines = _printed(runs.logs(run, task, follow), as_json)
+    last = runs.get(run) if follow else run
+    code = 0 if not follow or last.state == "succeeded" else EXIT_TERMINATED if last.state == "stopped" else EXIT_FAILED
+    if as_json:
+        emit({"ok": code == 0, "exit_code": code, "run": run.id, "state": last.state, "lines": lines})
+    elif code:
+        typer.echo(harmless(f"akrunner: {run.id} {last.state}: {last.message or 'its process is gone'}"), err=True)
+    if code:
+        raise typer.Exit(code)
+
+
+def _printed(lines: Iterable[str], as_json: bool) -> list[str]:
+    """Print lines as they come. Returns: them, if they are for JSON instead."""
+    kept = []
+    for line in lines:
+        if as_json:
+            kept.append(line)
+        else:
+            typer.echo(harmless(line))
+    return kept
+
+
+def _of_job(where: str, job: str, task: str | None, follow: bool, as_json: bool) -> None:
+    """Print the lines of a detached job, and, if they were followed, how it ended. Raises: typer.Exit: it has not succeeded."""
     from akrunner import detached
 
-    where, lines = master(flink_master), []
+    lines: list[str] = []
+    begin = f"[{task}] " if task is not None else ""
     # by its whole id from now on: another job's may begin in the same way
     found = detached.status(where, job) if follow else None
     try:
         for line in detached.logs(where, found or job, follow):
-            if as_json:
-                lines.append(line)
-            else:
-                typer.echo(harmless(line))
+            if not line.startswith(begin):
+                continue
+            lines += _printed([line.removeprefix(begin)], as_json)
         # the lines end when the job has ended; how it ended is asked for
         last = detached.wait(where, found) if found is not None else None
     except akrunner.JobManagerLostError as e:
@@ -180,14 +246,14 @@ def logs(
 
 
 def cancel(
-    job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning."),
+    job: str = typer.Argument(..., help="The id `run --detach` printed, or its beginning; or its run (r42, last)."),
     flink_master: str | None = typer.Option(None, help=MASTER_HELP),
     as_json: bool = JSON,
 ) -> None:
     """End a detached job and all its processes, and wait until it has ended."""
     from akrunner import detached
 
-    ended = detached.cancel(master(flink_master), job)
+    ended = detached.cancel(*_place(job, flink_master))
     with telling(f"the job was ended: {ended.id} {ended.state}"):
         if as_json:
             emit({"ok": True, "exit_code": 0, **dataclasses.asdict(ended)})

@@ -6,10 +6,12 @@ wins over the environment (`AKRUNNER_<NAME>`), which wins over the default.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import typer
@@ -17,7 +19,7 @@ import typer
 import akrunner
 from akrunner.checks import check_replaces_nothing
 from akrunner.cli import engines, jobfiles, keyed, values, variables
-from akrunner.jobfile import FILES, check_kept, key_of
+from akrunner.jobfile import FILES, HEADS, check_kept, key_of
 from akrunner.options import COMMANDS, VERBS, Option, idle, is_given, meaningless, named, of_command, of_verb
 
 ALL = "--help-all"
@@ -42,6 +44,10 @@ _OF_FILES = (
     "append",
     "manifest",
 )
+#: options of functions that a command may use itself, or makes an object of, so that the function gets another value
+_COMMANDS_OWN = ("engine", "output", "output_format", "output_csv", "overwrite")
+#: options of commands that say nothing of the job
+_OF_SCREEN = ("as_json", "quiet", "help_all", "dry_run_rows")
 _NAMES, _TEXTS = "SequenceNotStr[str] | None", "Mapping[str, str] | None"
 
 
@@ -95,7 +101,8 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
             _check_kept(ctx, words, name)
             joined = keys_of(ctx, words)
             try:
-                body(ctx, {**words, _SAID: said, keyed.KEYED: joined})
+                with _kept(name, ctx, words, said, joined):
+                    body(ctx, {**words, _SAID: said, keyed.KEYED: joined})
             except akrunner.AkrunnerError as e:
                 _blame(e, ctx, name, joined)
                 raise
@@ -107,6 +114,27 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {one.name: one.annotation for one in parameters}
     return called
+
+
+def _kept(
+    name: str, ctx: typer.Context, words: Mapping[str, Any], said: Sequence[str], joined: Mapping[str, keyed.Joined]
+) -> AbstractContextManager[None]:
+    """Have the runs that begin in a block kept with what the command line says beside the function's arguments."""
+    if name not in HEADS:
+        return contextlib.nullcontext()
+    from akrunner.history.keeping import Call, calling
+
+    taken = {one.name for verb in COMMANDS[name].verbs for one in of_verb(verb)}
+    chosen = [one for one in of_command(name) if one.name in said and is_given(words[one.name])]
+    options = {
+        one.name: words[one.name] for one in chosen if one.name in _COMMANDS_OWN or one.name not in {*taken, *_OF_SCREEN}
+    }
+    without: list[str] = []
+    secret: list[str] = []
+    for option, one in joined.items():
+        for key in one.hidden:
+            (without if one.giver(key).option in FILES.values() else secret).append(f"{option}.{key}")
+    return calling(Call(list(ctx.meta.get(values.GIVEN, ())), options, without, secret))
 
 
 def keys_of(ctx: typer.Context, words: Mapping[str, Any]) -> dict[str, keyed.Joined]:

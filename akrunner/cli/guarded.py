@@ -152,8 +152,11 @@ def _stopped(error: BaseException, number: int, as_json: bool) -> int:
     """Print that a signal has stopped the command. Returns: the exit code."""
     kind = "Interrupted" if number == signal.SIGINT else "Terminated"
     message = f"{signals.words(number)}{_left(error)}"
-    kept = next((place for place in (getattr(one, "work_dir", None) for one in _chain(error)) if place), None)
-    told = {**_head(kind, message, 128 + number), "work_dir": kept}
+    kept, run = (
+        next((value for value in (getattr(one, name, None) for one in _chain(error)) if value), None)
+        for name in ("work_dir", "run")
+    )
+    told = {**_head(kind, message, 128 + number), "work_dir": kept, "run": run}
     return _say(kind, message + (f"; its logs: {kept}" if kept else ""), 128 + number, as_json, body=told)
 
 
@@ -186,7 +189,10 @@ def _explained(error: BaseException, as_json: bool) -> int:
 def _told(error: BaseException, code: int, as_json: bool) -> int:
     """Print an error with its notes. Returns: the exit code."""
     body = failure(error, code) if as_json else None
-    message = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    kept = getattr(error, "run", None)
+    message = "\n".join(
+        [str(error), *getattr(error, "__notes__", ()), *([f"run {kept}: akrunner show {kept}"] if kept else [])]
+    )
     return _say(type(error).__name__, message, code, as_json, kind=True, body=body)
 
 
@@ -343,6 +349,7 @@ def failure(error: BaseException, code: int) -> dict[str, Any]:
     body["others"] = [dataclasses.asdict(other) for other in getattr(error, "others", ())]
     body["warnings"] = [*getattr(error, "warnings", ()), *getattr(error, "__notes__", ())]
     body["work_dir"] = getattr(error, "work_dir", None)
+    body["run"] = getattr(error, "run", None)
     body["log"] = (first.log_path or None) if first is not None else None
     for name in ("broken", "unfetched"):
         if getattr(error, name, ()):
@@ -357,7 +364,7 @@ def failure(error: BaseException, code: int) -> dict[str, Any]:
 
 def _head(name: str, message: str, code: int) -> dict[str, Any]:
     # every error has the same keys
-    none: dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "log": None}
+    none: dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "run": None, "log": None}
     return {"ok": False, "error": name, "message": message, "exit_code": code, **none}
 
 

@@ -60,10 +60,18 @@ def read(command: Any, words: Sequence[str], script_args: Sequence[str]) -> Line
         raise akrunner.ConfigError(
             f"{file.where(python_only[0])}: {python_only[0]} is for akrunner.{verb}(); the command does not have it"
         )
-    defaults = {key: _as_given(parameters[key], value) for key, value in options.items()}
+    defaults = {key: as_given(parameters[key], value) for key, value in options.items()}
     if own and not script_args:
         defaults["script_args"] = own
-    return Line(line, list(script_args) or list(own), {"default_map": {name: {**defaults, _FILE: file}}})
+    return Line(line, list(script_args) or list(own), defaults_of(name, defaults, file))
+
+
+def defaults_of(command: str, defaults: Mapping[str, Any], file: jobfile.JobFile) -> dict[str, Any]:
+    """Return keyword arguments for Click's context, by which a file's values are a command's defaults.
+
+    Args: command: its name; defaults: the values in the form that the command line would have; file: where they come from.
+    """
+    return {"default_map": {command: {**defaults, _FILE: file}}}
 
 
 def file_of(ctx: typer.Context) -> jobfile.JobFile | None:
@@ -150,7 +158,7 @@ def _streams(words: Sequence[str]) -> bool:
     return "--follow" in words or any(a in ("-i", "--input") and b in _STREAM for a, b in itertools.pairwise(words))
 
 
-def _as_given(parameter: Any, value: Any) -> Any:
+def as_given(parameter: Any, value: Any) -> Any:
     """Return a value of the job file in the form that the command line would have."""
     if isinstance(value, dict) and parameter.multiple:
         return [

@@ -20,6 +20,7 @@ from rich.markup import escape
 import akrunner
 from akrunner.cli import values
 from akrunner.cli.guarded import EPILOG, JSON_EPILOG, asks_for_json, ended, exit_codes
+from akrunner.cli.values import GIVEN
 from akrunner.options import COMMANDS, of_command
 
 
@@ -102,6 +103,24 @@ def _replay(app: typer.Typer) -> None:
     app.command("replay", help=replaying.HELP, epilog=replaying.EPILOG)(given.command("replay", replaying.replay))
 
 
+def _runs(app: typer.Typer) -> None:
+    from akrunner.cli import runs
+
+    app.add_typer(runs.app, name="runs", epilog=runs.EPILOG)
+
+
+def _show(app: typer.Typer) -> None:
+    from akrunner.cli import runs
+
+    app.command("show", help=runs.SHOW_HELP, epilog=runs.EPILOG)(runs.show)
+
+
+def _rerun(app: typer.Typer) -> None:
+    from akrunner.cli import rerunning
+
+    app.command("rerun", help=rerunning.HELP, epilog=rerunning.EPILOG)(rerunning.rerun)
+
+
 def _env(app: typer.Typer) -> None:
     from akrunner.cli import env
 
@@ -130,6 +149,8 @@ def _warm(app: typer.Typer) -> None:
 _COMPLETES = "_AKRUNNER_COMPLETE"
 #: commands that run a script; the words behind -- are the script's
 _SCRIPTED = ("run", "train", "stream")
+#: the command that stands for the command of a run that was kept
+_AGAIN = "rerun"
 #: commands that take a job file
 _JOBS = (*_SCRIPTED, "predict")
 #: commands whose short help shows only some of their options
@@ -139,6 +160,9 @@ _LONG = tuple(one.name for one in COMMANDS.values() if one.is_long)
 _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     **{name: functools.partial(_scripted, name) for name in _SCRIPTED},
     "predict": _predict,
+    "runs": _runs,
+    "show": _show,
+    "rerun": _rerun,
     "status": functools.partial(_of_detached, "status"),
     "logs": functools.partial(_of_detached, "logs"),
     "cancel": functools.partial(_of_detached, "cancel"),
@@ -235,7 +259,7 @@ def _divided(given: list[str]) -> tuple[list[str], list[str]]:
     """Divide a command line into the words for Typer and the script's own words."""
     # all words behind -- are the script's, even if they look like options of akrunner
     ours, script_args = given, []
-    if given[:1] in [[name] for name in _SCRIPTED] and "--" in given:
+    if given[:1] in [[name] for name in (*_SCRIPTED, _AGAIN)] and "--" in given:
         ours, script_args = given[: given.index("--")], given[given.index("--") + 1 :]
 
     if ours[:1] == ["--json"]:
@@ -297,21 +321,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = load(given)
     ours, script_args = _divided(given)
 
+    is_help = not ours or bool({"--help", "-h"} & set(ours)) or ours == ["--version"]
+
     def run() -> Any:
-        words, script_words = ours, script_args
+        words, script_words, made = ours, script_args, command
         more: dict[str, Any] = {}
-        if ours[:1] in [[name] for name in _JOBS] and any(word.lower().endswith(".toml") for word in ours):
+        if ours[:1] == [_AGAIN] and not is_help:
+            from akrunner.cli import rerunning
+
+            name = rerunning.command_of(ours)
+            made = load([name])
+            line = rerunning.line(made.commands[name], ours, script_args)
+            words, script_words, more = line.words, line.script_args, line.more
+        elif ours[:1] in [[name] for name in _JOBS] and any(word.lower().endswith(".toml") for word in ours):
             from akrunner.cli import jobfiles
 
             line = jobfiles.read(command.commands[ours[0]], ours, script_args)
             words, script_words, more = line.words, line.script_args, line.more
         contrary(words)
-        check_once(command, words)
+        check_once(made, words)
         # as Typer runs a command, except for its handling of exceptions
         try:
             # a copy, as Click removes words from the list
-            with command.make_context("akrunner", list(words), obj=script_words, **more) as context:
-                return command.invoke(context)
+            with made.make_context("akrunner", list(words), obj=script_words, **more) as context:
+                context.meta[GIVEN] = given
+                return made.invoke(context)
         except SystemExit as e:
             # Typer's options for completion end with SystemExit
             if e.code or not any(word in ("--install-completion", "--show-completion") for word in given):
@@ -330,4 +364,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 mistaken.explain(e, ours, lambda: _made(tuple(_COMMANDS), True))
             raise
 
-    return ended(run, asks_for_json(given), is_help=not ours or bool({"--help", "-h"} & set(ours)) or ours == ["--version"])
+    return ended(run, asks_for_json(given), is_help=is_help)

@@ -119,6 +119,7 @@ class Screen:
                 "output": result.output,
                 "rows_out": result.stats.rows_out,
                 "work_dir": result.work_dir,
+                "run": result.run,
                 "stats": dataclasses.asdict(result.stats),
                 "tasks": [dataclasses.asdict(task) for task in result.tasks],
             }
@@ -129,6 +130,7 @@ class Screen:
         if not self._quiet:
             self._say(closing_line(result.stats))
             self._tell_places(result)
+            self._tell_run(result.run)
         self._tell_kept(result.work_dir, result.stats)
         if rows_to is not None and result.table is not None:
             lines.write(result.table.to_batches(), rows_to, result.table.schema, csv)
@@ -153,6 +155,7 @@ class Screen:
                         "output": output,
                         "rows_out": stats.rows_out,
                         "work_dir": job.work_dir,
+                        "run": job.run,
                         "stats": dataclasses.asdict(stats),
                         "tasks": [dataclasses.asdict(task) for task in job.tasks],
                     }
@@ -170,6 +173,7 @@ class Screen:
         done = f"done in {stats.seconds:.1f} s: {_rows(stats)}{unread}"
         done += input_line(stats)
         self._say(done + (f"\noutput: {output}" if output else ""))
+        self._tell_run(job.run)
         self._tell_kept(job.work_dir, stats)
 
     def _say(self, text: str, style: str = "") -> None:
@@ -205,6 +209,7 @@ class Screen:
                 tables = "".join(map(_of_table, result.stats.tables.items()))
                 self._say(f"done in {result.stats.seconds:.1f} s{tables}{input_line(result.stats)}")
                 self._tell_places(result)
+                self._tell_run(result.run)
             self._tell_kept(result.work_dir, result.stats)
             if not self._quiet:
                 for place in places:
@@ -235,6 +240,10 @@ class Screen:
             self._say(f"no warm worker was taken: {why[len('cold: ') :]}")
         if result.output is not None:
             self._say(f"output: {result.output}")
+
+    def _tell_run(self, run: str | None) -> None:
+        if run is not None:
+            self._say(f"run: {run}   (akrunner show {run})")
 
     def _tell_kept(self, work_dir: str | None, stats: Stats) -> None:
         """Print where the job's directory is; with --quiet only if --debug has kept it, as nothing else tells its name."""

@@ -19,6 +19,8 @@ from akrunner.foreign import ours, redacted
 #: characters of the longest value; a longer one should be a user file
 _MOST_BYTES = 16 << 20
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
+#: the name under which a command's context has the words of the whole command line
+GIVEN = "akrunner.given"
 
 
 def pairs(given: Sequence[str], option: str, files: bool = False) -> dict[str, str]:

@@ -9,6 +9,7 @@ import re
 import secrets
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, get_args
@@ -21,6 +22,7 @@ from akrunner.engines.flink.schemas import schema_text
 from akrunner.engines.flink.taskmanager.detached_host import unmarked
 from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostError
 from akrunner.foreign import ours
+from akrunner.history.keeping import Keeping
 from akrunner.launch.files import lay_out, read_script, writes_output
 from akrunner.model import check_target
 from akrunner.options import carried, meaningless, misfit, of_verb, paths_of
@@ -57,11 +59,13 @@ class Job:
         id: Flink's id of the job.
         master: "host:port" of the cluster.
         name: the name that Flink shows.
+        run: the name under which the run is kept on this machine (`akrunner.runs.get`), None if it is not.
     """
 
     id: str
     master: str
     name: str
+    run: str | None = None
 
 
 @dataclass(frozen=True)
@@ -144,13 +148,36 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: DetachedMode 
     if wrong is not None:
         raise ConfigError(wrong)
     options = {name: value for name, value in options.items() if name != "observer"}
+    with Keeping(verb, _said(verb, script, source, options), options.get("keep_run")) as run:
+        return _submitted(run, script, source, engine, mode, [_absolute(name) for name in names], verb, options)
+
+
+def _said(verb: str, script: Any, source: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a job for its record."""
+    head = "model" if verb == "predict" else "script"
+    return {head: script, "source": source, "engine": FlinkEngine.name, **options}
+
+
+def _submitted(
+    run: Keeping,
+    script: Any,
+    source: Any,
+    engine: FlinkEngine,
+    mode: DetachedMode,
+    paths: list[str],
+    verb: str,
+    options: dict[str, Any],
+) -> Job:
+    """Submit a job whose arguments fit. Args: run: keeps it; paths: the source's; verb: what its host calls; the others: as for `submit`."""
+    # the host's machine keeps no run of its own: this one has it
+    options = {**options, "keep_run": False}
     tag = secrets.token_hex(4)
     with ours(ConfigError, "the order cannot be written into the temp directory (TMPDIR)"):
         folder = leftovers.temp_folder("akrunner-")
     try:
         inside = os.path.join(folder, "order")
         os.mkdir(inside)
-        order: dict[str, Any] = {"mode": mode, "source": [_absolute(name) for name in names], "files_there": engine.files_there}
+        order: dict[str, Any] = {"mode": mode, "source": paths, "files_there": engine.files_there}
         if mode == "predict":
             job, shown = _prediction(script, source, engine, options, inside), "predict"
         else:
@@ -161,7 +188,10 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: DetachedMode 
             json.dump({**order, "arguments": _arguments(job, verb, options, inside)}, f, default=os.fspath)
         archive = shutil.make_archive(inside, "zip", inside)
         name = f"{_NAME}{shown} [{tag}]"
-        return Job(engine.detach(job, _HOST, archive, name, tag), engine.master, name)
+        called = shown if mode == "predict" else job.script.name
+        run.begin(called, [task.name for task in job.cluster.tasks], engine.name, {"python": job.python})
+        found = engine.detach(job, _HOST, archive, name, tag)
+        return Job(found, engine.master, name, run.submit(found, engine.master, name))
     finally:
         leftovers.drop(folder)
 

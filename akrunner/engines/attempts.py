@@ -29,6 +29,7 @@ from akrunner.engines.base import (
 )
 from akrunner.engines.inputs.wording import verdict
 from akrunner.engines.jobrun import JobRun
+from akrunner.engines.kept import KeptRun
 from akrunner.engines.supervisor import AttemptFailed, Supervisor
 from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
@@ -60,9 +61,9 @@ def run_attempts(
     work = WorkDir.of(job)
     tables = JobTables(job.tables, job.chunk_rows, job.chunk_bytes) if job.tables is not None else None
     closing = contextlib.closing(tables) if tables is not None else contextlib.nullcontext()
-    with Patience() as patience, Guard() as guard, closing:
+    with Patience() as patience, Guard() as guard, closing, contextlib.closing(KeptRun(job.kept)) as kept:
         warnings = list(job.notes)
-        run = JobRun(job, source, sink, observer, cancel, work, guard, patience, tables, warnings, began, counted)
+        run = JobRun(job, source, sink, observer, cancel, work, guard, patience, tables, warnings, began, counted, kept)
         return _Attempts(run, launcher).run()
 
 

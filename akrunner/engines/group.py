@@ -82,7 +82,8 @@ class TaskGroup:
             run.work.save_context(task, context)
             with _starting(task):
                 process = self._launcher.start(task)
-                log = LogPump(process.log_fd, run.work.log_path(task), self._onlooker.echo(task))
+                copy = run.kept.log(task, attempt)
+                log = LogPump(process.log_fd, run.work.log_path(task), self._onlooker.echo(task), copy=copy)
                 self.sessions[task] = TaskSession(task, process, log, context, self.events, self._conversing(task))
         self.feeder.start()
 
@@ -140,6 +141,13 @@ class TaskGroup:
         for session in self.sessions.values():
             session.process.sample()
         return sum(session.process.sampled_cpu for session in self.sessions.values())
+
+    def used(self) -> dict[str, dict[str, float]]:
+        """Return by task the memory, in bytes, and the processor seconds of its process, as last measured."""
+        return {
+            "rss": {task.name: session.process.sampled_rss for task, session in self.sessions.items()},
+            "cpu_seconds": {task.name: session.process.sampled_cpu for task, session in self.sessions.items()},
+        }
 
     def look_closely(self) -> tuple[float, float]:
         """Watch the processes for a second.
@@ -215,6 +223,7 @@ class TaskGroup:
             if session.log.unwritten is not None:
                 why = in_words(session.log.unwritten, self._run.work.path)
                 self._run.warnings.append(f"[{task.name}] its log is not whole: {why} (TMPDIR, or work_dir=)")
+        self._run.warnings.extend(self._run.kept.end_attempt())
 
 
 @contextlib.contextmanager

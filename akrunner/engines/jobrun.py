@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from akrunner.engines.base import Observer, RowSink, RowSource, bad_rows_of
+from akrunner.engines.kept import KeptRun
 from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
 from akrunner.launch.guard import Guard
@@ -28,6 +29,7 @@ class JobRun:
         warnings: the warnings so far; more are added.
         began: when the job began, by `time.monotonic`.
         counted: from when on its `timeout` counts: from before its input was opened.
+        kept: keeps what the tasks print and report, if the run is kept.
     """
 
     job: JobSpec
@@ -42,6 +44,7 @@ class JobRun:
     warnings: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
     counted: float = field(default_factory=time.monotonic)
+    kept: KeptRun = field(default_factory=KeptRun)
 
     def hear(self) -> None:
         """Add warnings about bad rows of the source that have been found since."""

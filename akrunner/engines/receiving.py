@@ -3,7 +3,7 @@
 ::
 
     rows          -> decoded -> sink, and counted
-    reports       -> kept; written to event files for TensorBoard
+    reports       -> kept, also with the run; written to event files for TensorBoard
     all others    -> events for the attempt's state machine (`akrunner.engines.supervision.events`)
 """
 
@@ -180,6 +180,7 @@ class Receiver:
         if self._board is not None:
             self._board.write(name, data["metrics"], data["step"], data["time_ns"])
         self.reports.append({"task": name, "step": data["step"], "time_ns": data["time_ns"], **data["metrics"]})
+        self._run.kept.report(self.reports[-1])
 
     def _closed(self, event: said.Closed) -> on.Event:
         body = event.body

@@ -130,6 +130,7 @@ class Supervisor:
                 self._tick()
         if self._state.verdict.ending is Ending.SUCCEEDED:
             self._onlooker.tell(self._progress)
+        self._run.kept.sample(self._progress, self._group.used, last=True)
         return self._state.verdict
 
     def _happened(self, event: on.Event) -> None:
@@ -157,6 +158,7 @@ class Supervisor:
         cpu = self._group.sample()
         self._run.hear()
         self._onlooker.tell(self._progress)
+        self._run.kept.sample(self._progress, self._group.used)
         told = self._run.guard.check()
         if told is not None:
             self._run.warnings.append(told)

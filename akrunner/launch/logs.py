@@ -31,18 +31,27 @@ class LogPump:
         path: the file that the log goes to.
         echo: called with each line as it comes, without its line end; None: lines are not echoed.
         limit: the bytes that the file takes; past it only the last lines are kept, and added when the log ends.
+        copy: called with all bytes as they come, a piece at a time; None: nobody wants them.
 
     Attributes:
         error: the exception that `echo`, or the pump itself, raised; None: none.
         unwritten: the error because of which the file is not complete; None: it is. The pipe is read to its end all the same.
     """
 
-    def __init__(self, fd: int, path: str, echo: Callable[[str], None] | None = None, limit: int = 64 << 20) -> None:
+    def __init__(
+        self,
+        fd: int,
+        path: str,
+        echo: Callable[[str], None] | None = None,
+        limit: int = 64 << 20,
+        copy: Callable[[bytes], None] | None = None,
+    ) -> None:
         self.path = path
         self.error: BaseException | None = None
         self.unwritten: OSError | None = None
         self._fd = fd
         self._echo = echo
+        self._copy = copy
         self._limit = limit
         self._tail = bytearray()
         self._total = 0
@@ -117,6 +126,8 @@ class LogPump:
         if room > 0:
             self._write(out, chunk[:room])
         self._dropped += max(0, len(chunk) - max(0, room))
+        if self._copy is not None and chunk:
+            self._copy(chunk)
         return chunk
 
     def _read_ahead(self, out: IO[bytes] | None) -> None:

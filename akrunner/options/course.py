@@ -175,6 +175,17 @@ OPTIONS = (
         verbs=SCRIPTED,
     ),
     Option(
+        "keep_run",
+        "bool | None",
+        PLACES,
+        "whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers, metrics, warnings, "
+        "logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.",
+        verbs=JOBS,
+        help="Keep this run, or keep nothing of it, for `akrunner runs`, `show`, `logs` and `rerun`. Default: $AKRUNNER_KEEP_RUN, else kept.",
+        flags=("--keep-run/--no-keep-run",),
+        environment=True,
+    ),
+    Option(
         "observer",
         "Observer | None",
         PLACES,

@@ -41,6 +41,7 @@ class PaiArguments:
     tensorboard: PathLike | None = None
     work_dir: PathLike | None = None
     debug: bool = False
+    keep_run: bool | None = None
     # end of what scripts/gen-options writes
 
     @classmethod

@@ -24,6 +24,7 @@ from akrunner.engines.base import Observer
 from akrunner.engines.registry import engine_of
 from akrunner.errors import AkrunnerError, ConfigError, WriteError
 from akrunner.foreign import ours
+from akrunner.history.keeping import Keeping
 from akrunner.io.table import TableSource
 from akrunner.launch.environments import RECIPES
 from akrunner.launch.fetch import fetch
@@ -35,6 +36,7 @@ from akrunner.pai_mode.plan import Plan, Wishes, planned
 from akrunner.pai_mode.words import Command
 from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import prepare
+from akrunner.running.kept import kept_job
 from akrunner.running.observer import check_observer
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
@@ -404,6 +406,13 @@ class Runner:
             raise WriteError(f"{e}. The job itself has succeeded{written}") from e
 
     def _run(self, plan: Plan) -> Result:
+        """Run the job of a plan, and keep its run."""
+        beside = {"name": plan.command.name, "parameters": plan.command.parameters, "script_args": list(plan.flags)}
+        with Keeping("pai", self._given.by_name(), self._given.keep_run, beside) as run:
+            result = self._ran(plan, run)
+            return dataclasses.replace(result, run=run.succeed(result, result.output))
+
+    def _ran(self, plan: Plan, run: Keeping) -> Result:
         given = self._given
         for folder in plan.buckets:
             with ours(ConfigError, f"buckets: cannot make {folder}", folder):
@@ -425,6 +434,7 @@ class Runner:
             ),
         )
         job = dataclasses.replace(prepared.job, cluster=plan.cluster, tables=self._tables(plan), notes=plan.warnings)
+        job = kept_job(run, job, plan.script.name, self._engine, plan.interpreter)
         self._begun(plan)
         with pais.telling(pais.names(plan.cluster)):
             outcome = self._engine.run(job, prepared.table, None, self._observer)

@@ -48,6 +48,7 @@ def pai(
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     debug: bool = False,
+    keep_run: bool | None = None,
     observer: Observer | None = None,
 ) -> Result | list[Done]:
     """Run a script of PAI-TensorFlow by its command: `PAI -name tensorflow1150 -Dscript=... -Dtables=odps://...;`.
@@ -91,6 +92,8 @@ def pai(
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         debug: keep the work dir, for `akrunner replay`.
+        keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
+            metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
         observer: an object that is told of the job's progress. A shell script's jobs have none.
     Returns:
         the result, its `output` the tables that were written; a list, one for each statement, where there are others or a file.
@@ -126,6 +129,7 @@ def pai(
             tensorboard=tensorboard,
             work_dir=work_dir,
             debug=debug,
+            keep_run=keep_run,
         ),
         command=command,
         file=file,

@@ -112,4 +112,5 @@ class Arguments:
     checkpoint_dir: PathLike | None = None
     resume: bool = False
     debug: bool = False
+    keep_run: bool | None = None
     # end of what scripts/gen-options writes

@@ -33,6 +33,7 @@ class Result:
         stats: times, rows, bytes; `stats.bound` says whether the job was input-bound or compute-bound, if that is known.
         work_dir: the directory of the job, None unless it was kept (`work_dir=`, `debug=True`).
         model: the model of a train job, None for other jobs.
+        run: the name under which the run is kept (`akrunner.runs.get`), None if it is not.
     """
 
     table: pa.Table | None
@@ -41,6 +42,7 @@ class Result:
     stats: Stats
     work_dir: str | None
     model: Model | None = None
+    run: str | None = None
 
     def __repr__(self) -> str:
         # a notebook shows this if the result is the last line of a cell

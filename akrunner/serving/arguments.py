@@ -64,4 +64,5 @@ class PredictArguments:
     stall_timeout: float = 600.0
     stall_action: str = "fail"
     work_dir: PathLike | None = None
+    keep_run: bool | None = None
     # end of what scripts/gen-options writes

@@ -41,6 +41,7 @@ from akrunner.engines.base import (
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError
 from akrunner.foreign import ours, redacted
+from akrunner.history.keeping import Keeping
 from akrunner.io.bad_rows import kept
 from akrunner.io.layouts import Layout
 from akrunner.io.limits import narrowed
@@ -58,6 +59,7 @@ from akrunner.prepare.python import check_requirements, interpreter_for
 from akrunner.prepare.reading import Reading
 from akrunner.prepare.schemas import schema_of
 from akrunner.running.inputs import arriving_source, table_of
+from akrunner.running.kept import kept_job, kept_to_its_end
 from akrunner.running.observer import check_observer
 from akrunner.running.outputs import in_time, keeping, run_into
 from akrunner.running.result import Result
@@ -82,9 +84,12 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     check_observer(observer)
     layout = layout_of(given)
     check_output(given.output, given.output_format, given.overwrite, None, layout)
-    with in_time(given.timeout):
-        prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
-        return _run(prepared, given, engine, observer, layout)
+    with Keeping("predict", vars(given), given.keep_run) as run:
+        with in_time(given.timeout):
+            prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
+            prepared.keep(run, given, engine)
+            result = _run(prepared, given, engine, observer, layout)
+        return replace(result, run=run.succeed(result, result.output))
 
 
 def _run(prepared: Prediction, given: PredictArguments, engine: Engine, observer: Observer | None, layout: Layout) -> Result:
@@ -121,15 +126,21 @@ def run_predict_stream(
             f"watch: new models are taken by streams of engine='local'; on {engine.name} start the stream anew with the new "
             "model"
         )
+    apart = {"follow": follow, "watch": watch, "watch_seconds": watch_seconds}
+    run = Keeping("predict_stream", {**vars(given), **apart}, given.keep_run)
     with in_time(given.timeout):
         given = replace(given, **arriving_source(vars(given), follow, engine))
         prepared = Prediction.prepare(given, engine, arriving=True)
+        prepared.keep(run, given, engine)
         limits = narrowed(*prepared.job.supervision.waits)
     return StreamJob(
-        lambda sink, cancel: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, observer, cancel, watched)),
+        lambda sink, cancel: kept_to_its_end(
+            run, lambda: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, observer, cancel, watched))
+        ),
         prepared.plan.result,
         prepared.table.arriving,
         limits=limits,
+        run=run.id,
     )
 
 
@@ -343,6 +354,10 @@ class Prediction:
         )
         check_prepared()
         return cls(opened, plan, job, table, arriving)
+
+    def keep(self, run: Keeping, given: PredictArguments, engine: Engine) -> None:
+        """Have the run kept from now on, if it is to be kept. Args: given: the arguments of the prediction."""
+        self.job = kept_job(run, self.job, _called(given.model) or self.model.path, engine, None)
 
     def attach(self, engine: Any, observer: Observer | None, restarts: int = 0) -> Any:
         """Attach the prediction to its PyFlink table. Returns: an `akrunner.engines.flink.host.attached.Attached`."""

@@ -68,6 +68,7 @@ def predict(
     stall_timeout: float = 600.0,
     stall_action: Literal["fail", "warn"] = "fail",
     work_dir: PathLike | None = None,
+    keep_run: bool | None = None,
     observer: Observer | None = None,
 ) -> Result:
     """Run a SavedModel over a table. The model runs in worker processes; the order of the rows is kept.
@@ -143,6 +144,8 @@ def predict(
             task's stack, and which task waits for which; 0: never.
         stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
+        keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
+            metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
         observer: an object that is told of the job's progress.
     Returns:
         the result.
@@ -196,6 +199,7 @@ def predict(
             stall_timeout=stall_timeout,
             stall_action=stall_action,
             work_dir=work_dir,
+            keep_run=keep_run,
         ),
         observer=observer,
     )
@@ -249,6 +253,7 @@ def plan_predict(
     stall_timeout: float = 600.0,
     stall_action: Literal["fail", "warn"] = "fail",
     work_dir: PathLike | None = None,
+    keep_run: bool | None = None,
 ) -> PredictPlan:
     """Look at a prediction as `predict` would, and start nothing of it: `print(akrunner.plan_predict("model.zip", "iris.csv"))`.
 
@@ -325,6 +330,8 @@ def plan_predict(
             task's stack, and which task waits for which; 0: never.
         stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
+        keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
+            metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
     Returns:
         the plan; printed, it shows which columns feed which inputs of the model, what becomes of its outputs, and every task.
     Raises:
@@ -375,6 +382,7 @@ def plan_predict(
             stall_timeout=stall_timeout,
             stall_action=stall_action,
             work_dir=work_dir,
+            keep_run=keep_run,
         ),
     )
 
@@ -420,6 +428,7 @@ def predict_stream(
     stall_timeout: float = 600.0,
     stall_action: Literal["fail", "warn"] = "fail",
     work_dir: PathLike | None = None,
+    keep_run: bool | None = None,
     observer: Observer | None = None,
 ) -> StreamJob:
     """Run a SavedModel over rows as they arrive, possibly for ever. Returns at once.
@@ -484,6 +493,8 @@ def predict_stream(
             task's stack, and which task waits for which; 0: never.
         stall_action: what happens then: "fail" ends the job, "warn" lets it go on.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
+        keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
+            metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
         observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
@@ -525,6 +536,7 @@ def predict_stream(
             stall_timeout=stall_timeout,
             stall_action=stall_action,
             work_dir=work_dir,
+            keep_run=keep_run,
         ),
         watch=watch,
         watch_seconds=watch_seconds,

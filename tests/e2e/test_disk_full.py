@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import akrunner
+from akrunner import runs
 from akrunner.codec import write_examples
 from akrunner.io.sinks import sink_to
 from akrunner.schema import Schema
@@ -176,6 +177,22 @@ def test_what_is_no_output_is_a_warning(
     said = json.loads(done.stdout)
     assert done.returncode == 0 and said["rows_out"] == 1, said
     assert [warning for warning in said["stats"]["warnings"] if re.search(words.format(disk), warning)], said["stats"]
+
+
+def test_a_run_that_cannot_be_kept_whole_is_a_warning(
+    leaves_nothing: Path, disk: Path, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(disk / "state"))
+    small = tmp_path / "in.csv"
+    small.write_text("id\n1\n")
+    many = "[task_config.report({'a' * 200: 1.0}) for _ in range(25000)]"
+    done = command(script(COPY.format(before=many)), small)
+    said = json.loads(done.stdout)
+    assert done.returncode == 0 and said["rows_out"] == 1, said
+    warnings = " ".join(said["stats"]["warnings"])
+    assert "what the tasks report is not kept whole with this run: the disk is full" in warnings, warnings
+    # there may be room again for its end
+    assert runs.get("last").state == "succeeded" or "the end of this run is not kept: the disk is full" in warnings, warnings
 
 
 def test_checkpoints_that_do_not_fit(disk: Path, script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

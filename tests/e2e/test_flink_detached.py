@@ -18,7 +18,7 @@ import pyarrow.csv
 import pytest
 
 import akrunner
-from akrunner import detached
+from akrunner import detached, runs
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import cluster
 from tests.conftest import ENDS, FLINK, PROGRAM, Script, need_flink, nothing_is_left
@@ -155,6 +155,10 @@ def test_it_goes_on_without_its_submitter(
     assert "[chief:0] at work in chief" in said and "[worker:0] at work in worker" in said
     assert "30 rows in, 30 rows out" in said and str(output) in said
     assert job in command("status", "--flink-master", engine.master).stdout
+    # and by its run, which knows the cluster
+    (kept,) = runs.listed()
+    assert kept.detached is not None and (kept.state, kept.engine, kept.detached["job"]) == ("succeeded", "flink", job)
+    assert command("logs", "last").stdout == said and job in command("status", "last").stdout
     nothing_is_left(flink_cluster)
     nobody_hosts(flink_cluster)
 
@@ -171,6 +175,8 @@ def test_a_script_that_fails_is_shown_as_if_it_had_run_here(
     followed = command("logs", job, "--follow", "--flink-master", engine.master)
     assert (followed.returncode, followed.stderr) == (1, shown.stderr) and "at work" in followed.stdout
     assert [name for name in os.listdir(tmp_path) if "out" in name] == []
+    kept = runs.get("last")
+    assert (kept.state, kept.error) == ("failed", "ScriptFailedError") and "ValueError: no petals" in kept.message
     nothing_is_left(flink_cluster)
 
 

@@ -52,6 +52,14 @@ def jobs() -> None:
     names: list[str] = result.stats.bound.split() if result.stats.bound else []
     print(names, result.to_pandas())
     akrunner.run(score, {"x": [1.0]}, output_schema={"y": float})
+    for kept in akrunner.runs.listed(failed=True, limit=5):
+        print(kept.id.upper(), kept.seconds + 1, kept.metrics, *kept.logs("worker:0"))
+    run: akrunner.runs.Run = akrunner.runs.get(result.run or "last")
+    print(
+        akrunner.runs.rerun(run, num_workers=4),
+        [one.name for one in akrunner.runs.diff(run, "last-1")],
+        akrunner.runs.prune(days=3),
+    )
     akrunner.run(
         score, {"x": [1.0]}, output_schema=pa.schema({"y": pa.float64()}), script_args=("--epochs", "3"), columns=["x"]
     )

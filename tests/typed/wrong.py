@@ -82,6 +82,7 @@ def errors(failure: akrunner.TaskFailure, data: akrunner.DataError, cluster: akr
     print(failure.trace)  # trace
     print(data.rows)  # rows
     cluster.missing = "no"  # bool
+    akrunner.runs.get(3)  # get
     e01: akrunner.AkrunnerError = ValueError("")  # AkrunnerError
     e02: akrunner.ConfigError = akrunner.AkrunnerError("")  # ConfigError
     e03: akrunner.SchemaError = akrunner.ConfigError("")  # SchemaError

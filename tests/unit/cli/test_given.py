@@ -14,6 +14,7 @@ from akrunner import warming
 from akrunner.cli import given as of_commands
 from akrunner.cli import pack, statements, warm
 from akrunner.cli.main import main
+from akrunner.history.keeping import Call, Keeping
 
 
 class Enough(akrunner.ConfigError):
@@ -205,3 +206,36 @@ def test_a_value_that_is_wrong_is_named_as_it_was_given(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(("typed", "source"), [([], None), (["a.csv"], "a.csv"), (["a.csv", "b.csv"], ["a.csv", "b.csv"])])
 def test_one_table_is_given_as_it_is_and_several_as_a_list(typed: list, source: Any) -> None:
     assert of_commands.source({"source": typed}) == source
+
+
+def test_what_the_function_is_not_told_is_kept_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What of a command only its line says, and which values come from files."""
+    calls: list[Any] = []
+
+    def run(*given: Any, **options: Any) -> None:
+        calls.append(Keeping("run", {}, False)._call)
+        raise akrunner.JobError("no")
+
+    monkeypatch.setattr(akrunner, "run", run)
+    (tmp_path / "params.json").write_text('{"from_file": 1, "lr": 2}')
+    (tmp_path / "secret").write_text("x")
+    line = [
+        "run",
+        "t.py",
+        "-i",
+        "a.csv",
+        "--params-file",
+        f"{tmp_path}/params.json",
+        "-p",
+        "lr=3",
+        "-p",
+        f"at=@{tmp_path}/secret",
+        "-q",
+        "-o",
+        "out.csv",
+    ]
+    assert main(line) == 1
+    (call,) = calls
+    assert call.words == line and call.options == {"params_file": f"{tmp_path}/params.json", "output": "out.csv"}
+    assert call.without == ["user_params.from_file"] and call.secret == ["user_params.at"]
+    assert Keeping("run", {}, False)._call == Call()

@@ -36,7 +36,7 @@ def _result(log: str, work_dir: str | None = None) -> Any:
         SimpleNamespace(name="worker:0", log_tail="other", only_printed=False),
     ]
     stats = SimpleNamespace(seconds=1.0, tables={}, inputs={}, starts={}, warnings=("[worker:0] was slow",))
-    return SimpleNamespace(output=None, work_dir=work_dir, tasks=tasks, stats=stats)
+    return SimpleNamespace(output=None, work_dir=work_dir, tasks=tasks, stats=stats, run=None)
 
 
 def test_what_a_script_printed_is_shown_and_where_all_of_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from akrunner.engines import group as grouping
 from akrunner.engines.group import TaskGroup
+from akrunner.engines.kept import KeptRun
 from akrunner.engines.onlooker import Onlooker
 from akrunner.engines.supervision.actions import Closing
 from akrunner.errors import StartError
@@ -34,6 +35,7 @@ class Process:
         self.did, self.name, self.ends = did, name, ends
         self.signals: list[int] = []
         self.sampled_cpu = 0.0
+        self.sampled_rss = 7
         self.trees = [1.0, 3.5]
 
     def sample(self) -> None:
@@ -141,7 +143,12 @@ class Group:
         self.warnings: list[str] = []
         job = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", ClusterSpec(2, 1), mode=mode)
         run: Any = types.SimpleNamespace(
-            job=job, source=None, warnings=self.warnings, work=types.SimpleNamespace(path="/work"), tables=None
+            job=job,
+            source=None,
+            warnings=self.warnings,
+            work=types.SimpleNamespace(path="/work"),
+            tables=None,
+            kept=KeptRun(),
         )
         self.launcher: Any = Launcher(self.did, elsewhere)
         self.onlooker = Onlooker(None)
@@ -320,6 +327,13 @@ def test_a_process_that_cannot_be_started_is_named(error: BaseException) -> None
         made.group.spawn({task: "127.0.0.1:1" for task in made.sessions}, 0)
 
 
+def test_what_the_processes_use_is_told_by_task() -> None:
+    made = Group()
+    made.group.sample()
+    tasks = [task.name for task in made.group.sessions]
+    assert made.group.used() == {"rss": dict.fromkeys(tasks, 7), "cpu_seconds": dict.fromkeys(tasks, 2.0)}
+
+
 def test_a_task_whose_threads_cannot_be_started_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Group()
     made.group.sessions.clear()
@@ -328,7 +342,7 @@ def test_a_task_whose_threads_cannot_be_started_is_named(monkeypatch: pytest.Mon
     work: Any = made.group._run.work
     work.save_context, work.log_path = lambda task, context: None, lambda task: "/work/log"
 
-    def pump(*args: Any) -> None:
+    def pump(*args: Any, **more: Any) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(grouping, "LogPump", pump)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.cluster.failure import FailureKind
+from akrunner.engines.kept import KeptRun
 from akrunner.engines.receiving import Receiver
 from akrunner.engines.supervision import events as on
 from akrunner.engines.supervision.states import LastWord, Rules, State
@@ -67,7 +68,7 @@ class Host:
         job = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", output_schema=declared, **fields)
         self.warnings: list[str] = []
         self.conversations: dict[TaskSpec, Any] = {}
-        run: Any = types.SimpleNamespace(job=job, sink=sink, warnings=self.warnings, disks={}, source=None)
+        run: Any = types.SimpleNamespace(job=job, sink=sink, warnings=self.warnings, disks={}, source=None, kept=KeptRun())
         self.run = run
         session = types.SimpleNamespace(rows_sent=7)
         group: Any = types.SimpleNamespace(sessions={CHIEF: session}, conversations=self.conversations)

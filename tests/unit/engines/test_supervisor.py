@@ -14,6 +14,7 @@ import pytest
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import supervisor
 from akrunner.engines.base import Progress
+from akrunner.engines.kept import KeptRun
 from akrunner.engines.supervisor import AttemptFailed, Supervisor
 from akrunner.errors import JobCancelledError, JobError, JobStalledError, JobTimeoutError, ReadError, ScriptFailedError
 from akrunner.launch import events as said
@@ -61,7 +62,7 @@ class Stage:
             save_stall=lambda text: self.did.append("stall saved"), log_path=lambda task: "/work/log",
         )  # fmt: skip
         run: Any = types.SimpleNamespace(
-            job=job, source=None, sink=None, observer=self, cancel=self.cancel, work=work, warnings=self.warnings, began=1000.0, counted=self.counted, disks={},
+            job=job, source=None, sink=None, observer=self, cancel=self.cancel, work=work, warnings=self.warnings, began=1000.0, counted=self.counted, disks={}, kept=KeptRun(),
             guard=types.SimpleNamespace(check=lambda: self.guard.pop() if self.guard else None),
             patience=types.SimpleNamespace(heard=self.heard), tables=self.tables, hear=lambda: self.warnings.extend(self.bad_rows),
         )  # fmt: skip
@@ -154,6 +155,9 @@ class Group:
     def _say(self, events: list[Any]) -> None:
         for kind, *body in events:
             self.events.put(kind(CHIEF, *body))
+
+    def used(self) -> dict[str, Any]:
+        return {}
 
     def sample(self) -> float:
         return 0.0

@@ -6,10 +6,12 @@ import dataclasses
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from akrunner import runs
 from akrunner.errors import AkrunnerError, ConfigError, JobError, SinkError
 from akrunner.launch import interpreters
 from akrunner.launch.interpreters import Interpreter
@@ -106,18 +108,21 @@ def test_a_command_becomes_a_job_with_its_plan(monkeypatch: pytest.MonkeyPatch) 
     class Job:
         cluster: Any = None
         tables: Any = None
-        notes: Any = None
+        notes: Any = ()
+        python: str = "python"
+        kept: str | None = None
 
     class Prepared:
         job = Job()
         table = None
 
     class Engine:
+        name = "local"
         capabilities = made._engine.capabilities
 
         def run(self, job: Any, table: Any, sink: Any, observer: Any) -> Any:
             jobs.append(job)
-            return Result(None, None, (), None, "/work")  # type: ignore[arg-type]
+            return Result(None, None, (), SimpleNamespace(reports=[], warnings=[]), "/work")  # type: ignore[arg-type]
 
     monkeypatch.setattr(job, "prepare", prepared)
     made._engine = Engine()  # type: ignore[assignment]
@@ -128,6 +133,9 @@ def test_a_command_becomes_a_job_with_its_plan(monkeypatch: pytest.MonkeyPatch) 
     assert kind == "batch" and arguments.python_env == "/envs/tf1.15/bin/python"
     assert arguments.script_args[-1] == "--lr=1" and arguments.checkpoint_dir.endswith("/tables/oss/b/ck/")
     assert ran.tables.outputs == ("odps://p/tables/o",) and ran.tables.inputs == () and ran.cluster.num_workers == 1
+    kept = runs.get(str(done.run))
+    assert kept.verb == "pai" and kept.arguments["name"] == "tensorflow1150" and kept.arguments["tables_root"] == "tables"
+    assert kept.arguments["parameters"]["userDefinedParameters"] == "--lr=1" and kept.arguments["script_args"][-1] == "--lr=1"
     assert (
         done.output == "odps://p/tables/o"
         and done.work_dir == "/work"

@@ -126,7 +126,7 @@ class Engine:
         for task, chunk in answers[: len(answers) - self.lost]:
             values = [2 * value for value in chunk.column(0).to_pylist()]
             sink.write(task, pa.record_batch({"y": pa.array(values, pa.float32())}))
-        return SimpleNamespace(tasks=(), stats=SimpleNamespace(), work_dir=None, only_asked=False)
+        return SimpleNamespace(tasks=(), stats=SimpleNamespace(reports=[], warnings=[]), work_dir=None, only_asked=False)
 
 
 @pytest.fixture

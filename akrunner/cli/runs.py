@@ -1,0 +1,341 @@
+"""`akrunner runs | show`: the runs that were kept, one of them, what tells two apart; and the removal of old ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import os
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import akrunner
+from akrunner.cli.given import flag
+from akrunner.cli.guarded import emit, exit_codes, telling
+from akrunner.folders.words import harmless, printable
+from akrunner.history.record import plain
+
+if TYPE_CHECKING:
+    from akrunner.runs import Difference, Run
+
+HELP = """
+List the runs of this machine that were kept, the newest first: `run`, `train`, `stream` and `predict`, from the command line and from
+Python, here and on Flink.
+
+A run is named by its number (r42), or last, or last-1 for the one before it.
+
+[bold]Examples[/bold]
+
+  akrunner runs --failed
+
+  akrunner show last
+
+  akrunner runs diff last-1 last
+
+  akrunner runs prune --days 7 --size 200MB
+"""
+SHOW_HELP = """
+Show what is kept of a run. If it has failed, the failure comes first, with the script's traceback.
+
+[bold]Examples[/bold]
+
+  akrunner show last
+
+  akrunner show r42 --json
+"""
+RUN_HELP = "The run: r42; last for the newest one, last-1 for the one before it."
+EPILOG = exit_codes("0 it is told; 2 there is no such run; 4 stdout could not be written")
+#: how many runs are listed if nothing is said
+_LISTED = 20
+_DAY, _HOUR, _MINUTE = 86_400, 3600, 60
+_STYLES = {"succeeded": "green", "running": "cyan", "submitted": "cyan", "failed": "red", "lost": "red", "stopped": "yellow"}
+#: the width of what is not printed to a terminal: nothing is cut
+_PIPED = 500
+_TITLES = ["run", "state", "began", "took", "what", "rows in", "last"]
+_NUMBERS = ("took", "rows in")
+#: characters of a verb and its script's name, at most; and of what stands last, at least
+_MOST_WHAT, _LEAST_ROOM = 24, 12
+#: how many values of a list are shown
+_MOST_VALUES = 20
+#: columns of a terminal that has room for the numbers of rows
+_WIDE = 100
+#: metrics with these words in their names are shown first
+_FIRST = ("loss", "acc", "auc")
+_JSON = "JSON on stdout, for machines."
+
+app = typer.Typer(help=HELP, add_completion=False, rich_markup_mode="rich")
+
+
+@app.callback(invoke_without_command=True)
+def runs(
+    ctx: typer.Context,
+    failed: bool = typer.Option(False, "--failed", help="Only those that have failed, were lost, or were stopped."),
+    limit: int = typer.Option(_LISTED, "--limit", "-n", min=1, help="How many, at most."),
+    every: bool = typer.Option(False, "--all", help="All of them, without a limit."),
+    as_json: bool = typer.Option(False, "--json", help=_JSON),
+) -> None:
+    if ctx.invoked_subcommand is not None:
+        return
+    from akrunner.runs import listed
+
+    found = listed(failed, None if every else limit)
+    if as_json:
+        emit({"ok": True, "exit_code": 0, "runs": [_asdict(one) for one in found]})
+        return
+    if not found:
+        typer.echo(f"no run {'that has failed ' if failed else ''}is kept yet", err=True)
+        return
+    with telling("runs were listed"):
+        _table(found)
+    if not every and len(found) == limit:
+        typer.echo(f"the newest {limit}; --all lists all", err=True)
+
+
+@app.command("diff", help="Show in what two runs differ: arguments, versions, the last metrics, rows and times.")
+def diff(
+    first: str = typer.Argument("last-1", metavar="A", help=RUN_HELP),
+    second: str = typer.Argument("last", metavar="B", help="The other one."),
+    as_json: bool = typer.Option(False, "--json", help=_JSON),
+) -> None:
+    from akrunner.runs import diff, get
+
+    one, other = get(first), get(second)
+    found = diff(one, other)
+    if as_json:
+        told = [plain(dataclasses.asdict(each)) for each in found]
+        emit({"ok": True, "exit_code": 0, "first": one.id, "second": other.id, "differences": told})
+        return
+    with telling("the runs were compared"):
+        _differences(one, other, found)
+
+
+@app.command(
+    "prune",
+    help="Remove old runs, the oldest first; those that are running stay. It also happens by itself, about once an hour.",
+)
+def prune(
+    days: float | None = typer.Option(None, help="Runs of the last DAYS days stay. Default: $AKRUNNER_RUNS_DAYS, else 30."),
+    size: str | None = typer.Option(
+        None, help="The newest runs that take so much together stay: 200MB. Default: $AKRUNNER_RUNS_SIZE, else 500MB."
+    ),
+    every: bool = typer.Option(False, "--all", help="Remove all of them."),
+    as_json: bool = flag("as_json"),
+) -> None:
+    from akrunner.runs import prune
+
+    if every and (days is not None or size is not None):
+        raise akrunner.ConfigError("--all removes all runs: leave --days and --size out")
+    gone = prune(0 if every else days, size)
+    with telling(f"{len(gone)} runs were removed"):
+        if as_json:
+            emit({"ok": True, "exit_code": 0, "removed": gone})
+        else:
+            typer.echo(f"{len(gone)} run{'s were' if len(gone) != 1 else ' was'} removed")
+
+
+def show(
+    run: str = typer.Argument(..., help=RUN_HELP),
+    as_json: bool = typer.Option(False, "--json", help=_JSON),
+) -> None:
+    from akrunner.runs import get
+
+    found = get(run)
+    if as_json:
+        emit({"ok": True, "exit_code": 0, **_asdict(found)})
+        return
+    with telling("the run was shown"):
+        _show(found)
+
+
+def _asdict(run: Run) -> dict[str, Any]:
+    told: dict[str, Any] = plain({**vars(run), "seconds": run.seconds})
+    return told
+
+
+# -- a list of runs
+
+
+def _console() -> Console:
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=_PIPED)
+
+
+def _table(found: Sequence[Run]) -> None:
+    """Print a line for each run. On a terminal what says most about its end is cut, so that a run has one line."""
+    console = _console()
+    titles = [title for title in _TITLES if title != "rows in" or console.width >= _WIDE]
+    rows = [dict(zip(_TITLES, _TITLES)), *(dict(zip(_TITLES, _cells(one))) for one in found)]
+    widths = {title: max(len(row[title]) for row in rows) for title in titles[:-1]}
+    room = max(_LEAST_ROOM, console.width - sum(widths.values()) - 2 * len(widths))
+    for row, one in zip(rows, (None, *found)):
+        style = _STYLES.get(one.state, "") if one is not None else "bold"
+        parts = []
+        for title, width in widths.items():
+            text = row[title].rjust(width) if title in _NUMBERS else row[title].ljust(width)
+            parts.append((f"{text}  ", style if title == "state" or one is None else ""))
+        last = row[titles[-1]]
+        parts.append((last if len(last) <= room else f"{last[: room - 1]}…", style if one is None or one.error else ""))
+        console.print(Text.assemble(*parts), soft_wrap=True)
+
+
+def _cells(run: Run) -> list[str]:
+    rows = run.rows
+    what = f"{run.verb} {os.path.basename(run.script)}{'' if run.engine == 'local' else f' ({run.engine})'}"
+    return [
+        run.id,
+        run.state,
+        _when(run.began),
+        _took(run.seconds),
+        printable(what if len(what) <= _MOST_WHAT else f"{what[: _MOST_WHAT - 1]}…"),
+        f"{rows[0]:,}" if rows is not None else "",
+        printable(_last(run)),
+    ]
+
+
+def _last(run: Run) -> str:
+    """Return what says most about a run's end: why it failed, or the metrics that its first task reported last."""
+    if run.error:
+        return run.message.partition("\n")[0] or run.error
+    return next((_metrics(told) for told in run.metrics.values()), "")
+
+
+def _metrics(told: Mapping[str, Any]) -> str:
+    names = sorted((name for name in told if name != "step"), key=lambda name: not any(part in name for part in _FIRST))
+    values = [f"{name}={_number(told[name])}" for name in names]
+    return " ".join([*values, *([f"step={told['step']:,}"] if isinstance(told.get("step"), int) else [])])
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _when(moment: float) -> str:
+    """Return a moment for people: how long ago if it is less than a day, else the day."""
+    ago = time.time() - moment
+    if 0 <= ago < _DAY:
+        number, unit = (ago, "s") if ago < _MINUTE else (ago / _MINUTE, "min") if ago < _HOUR else (ago / _HOUR, "h")
+        return f"{number:.0f} {unit} ago"
+    return f"{datetime.datetime.fromtimestamp(moment):%Y-%m-%d}"
+
+
+def _took(seconds: float) -> str:
+    if seconds < _MINUTE:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < _HOUR:
+        return (
+            f"{seconds // _MINUTE:.0f} min {seconds % _MINUTE:.0f} s"
+            if seconds < 10 * _MINUTE
+            else f"{seconds // _MINUTE:.0f} min"
+        )
+    return f"{seconds // _HOUR:.0f} h {seconds % _HOUR // _MINUTE:.0f} min"
+
+
+# -- one run
+
+
+def _show(run: Run) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    took = "began" if run.state in ("running", "submitted") else "took"
+    ago = f"{_took(run.seconds)} ago" if took == "began" else _took(run.seconds)
+    style = _STYLES.get(run.state, "")
+    began = f"{datetime.datetime.fromtimestamp(run.began):%Y-%m-%d %H:%M:%S}"
+    head = f"  {run.verb} {os.path.basename(run.script)}, {began}, {took} {ago}"
+    console.print(Text.assemble((run.id, "bold"), "  ", (run.state, style), printable(head)))
+    for line in (*_failure(run), *_body(run)):
+        console.print(line)
+
+
+def _failure(run: Run) -> Iterator[Text]:
+    """Yield what went wrong, in the words of the job's own error."""
+    if run.state == "lost":
+        yield Text(
+            "\nThe process that ran it is gone, and has not said why: it was killed, or the machine was turned off.",
+            style="red",
+        )
+    if not run.error:
+        return
+    yield Text(harmless(f"\n{run.error}: {run.message}"), style="red" if run.state == "failed" else "yellow")
+    failure = run.failure or {}
+    for text in (failure.get("traceback"), _tail(failure.get("log_tail"))):
+        if text:
+            yield Text(harmless(text.rstrip()))
+    for other in run.others:
+        yield Text(harmless(f"  [{other.get('task')}] {other.get('what')}"))
+
+
+def _tail(log: str | None) -> str:
+    return "last lines of its log:\n" + "\n".join(f"  | {line}" for line in log.rstrip().splitlines()) if log else ""
+
+
+def _body(run: Run) -> Iterator[Text]:
+    rows = run.rows
+    lines: list[tuple[str, str]] = []
+    if run.metrics:
+        lines += [(f"[{task}]", _metrics(told)) for task, told in run.metrics.items()]
+    if rows is not None:
+        bound = (
+            f", {run.stats['bound']}-bound" if run.stats is not None and run.stats.get("bound") in ("input", "compute") else ""
+        )
+        lines.append(("rows", f"{rows[0]:,} in, {rows[1]:,} out{bound}"))
+    lines += [("output", run.output)] if run.output else []
+    lines += [("command", shlex.join(["akrunner", *run.command]))] if run.command else []
+    lines += [(f"  {name}", _value(value)) for name, value in run.arguments.items()]
+    lines += [("left out", ", ".join(f"{where} ({why})" for where, why in run.left_out.items()))] if run.left_out else []
+    lines.append(("in", run.cwd))
+    lines.append(("tasks", f"{', '.join(run.tasks)}, {run.engine}" if run.tasks else run.engine))
+    lines.append(("versions", ", ".join(f"{name} {value}" for name, value in run.versions.items())))
+    lines += [("job", f"{run.detached['job']} on {run.detached['master']}")] if run.detached else []
+    lines += [("warning", warning) for warning in run.warnings]
+    lines += [("work dir", run.work_dir)] if run.work_dir else []
+    lines.append(("logs", f"akrunner logs {run.id}"))
+    lines.append(("kept in", run.path))
+    yield Text("")
+    wide = max(len(name) for name, _ in lines)
+    for name, value in lines:
+        yield Text.assemble((f"{name:<{wide}}  ", "bold"), harmless(value))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={_value(inner)}" for key, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        more = [f"and {len(value) - _MOST_VALUES:,} more"] if len(value) > _MOST_VALUES else []
+        return ", ".join([*map(_value, value[:_MOST_VALUES]), *more])
+    return str(value)
+
+
+# -- two runs
+
+
+def _differences(first: Run, second: Run, found: Sequence[Difference]) -> None:
+    if not found:
+        typer.echo(f"{first.id} and {second.id} do not differ")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("", first.id, second.id):
+        table.add_column(title, overflow="fold")
+    part = ""
+    for one in found:
+        if one.part != part:
+            part = one.part
+            table.add_row(Text(part, style="bold"))
+        table.add_row(*map(Text, (f"  {printable(one.name)}", _told(one.first), _told(one.second))))
+    _console().print(table)
+
+
+def _told(value: Any) -> str:
+    if value is None:
+        return "-"
+    return printable(
+        f"{value:,}"
+        if isinstance(value, int) and not isinstance(value, bool)
+        else _number(value)
+        if isinstance(value, float)
+        else _value(value)
+    )

@@ -1,0 +1,206 @@
+"""The record of a run: `run.json`, whose fields and their meaning are declared here."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from akrunner.foreign import redacted
+from akrunner.leftovers import started
+from akrunner.leftovers.private import private_file
+
+#: raised when a reader of older records would misunderstand newer ones
+VERSION = 1
+FILE = "run.json"
+RUNNING, SUCCEEDED, FAILED, STOPPED = "running", "succeeded", "failed", "stopped"
+#: of a detached job: it was handed to a cluster, which alone knows more
+SUBMITTED = "submitted"
+#: told of a run that began and whose process is gone without having said how the run ended; never written
+LOST = "lost"
+#: how many characters of a text are kept, from its end; and how many warnings
+_CHARACTERS = 20_000
+_WARNINGS = 1000
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run, as `run.json` has it. Times are seconds since 1970.
+
+    Attributes:
+        version: the version of these fields.
+        id: the run's name: "r42".
+        verb: what was called: run, train, stream, predict, predict_stream, pai.
+        state: running, succeeded, failed, stopped (by Ctrl-C, a signal or its caller), submitted (a detached job).
+        began: when it began.
+        ended: when it ended; None: it has not.
+        host: the process that runs it: "pid", "started" (as the kernel says), "machine".
+        cwd: the directory in which it was called; paths in `arguments` are relative to it.
+        command: the words of the command line, without secrets; empty if it was called from Python.
+        arguments: the arguments that are no defaults, by their names in Python; *** for a secret, <type> for an object of Python.
+        left_out: arguments (or "env.TOKEN", a key of one) whose values are not kept -> why.
+        script: the script's name, or the model's.
+        script_sha256: the hash of the script's file; "" if it is none.
+        engine: local or flink.
+        tasks: the names of the tasks.
+        versions: akrunner, and the host's and the tasks' Python and packages -> version.
+        detached: of a detached job: "job", "master" and "name"; None of any other.
+        output: where the rows, or the model, went; None: nowhere.
+        stats: the numbers of `result.stats`, without the reports; None: it has not succeeded.
+        results: of each task the fields of `result.tasks`, without its log.
+        metrics: task -> what it reported last, with its step.
+        warnings: what did not fail the job.
+        error: the exception's class; "" if there is none.
+        message: its text.
+        failure: the task that failed first: "task", "what", "traceback", "log_tail" ...; None if no task is to blame.
+        others: what the other tasks did, in the same form.
+        work_dir: the job's directory, if it was kept.
+    """
+
+    version: int
+    id: str
+    verb: str
+    state: str
+    began: float
+    ended: float | None = None
+    host: Mapping[str, Any] = field(default_factory=dict)
+    cwd: str = ""
+    command: Sequence[str] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    script: str = ""
+    script_sha256: str = ""
+    engine: str = "local"
+    tasks: Sequence[str] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    detached: Mapping[str, str] | None = None
+    output: str | None = None
+    stats: Mapping[str, Any] | None = None
+    results: Sequence[Mapping[str, Any]] = ()
+    metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    error: str = ""
+    message: str = ""
+    failure: Mapping[str, Any] | None = None
+    others: Sequence[Mapping[str, Any]] = ()
+    work_dir: str | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, or, while it runs, how long ago it began."""
+        return max(0.0, (self.ended if self.ended is not None else time.time()) - self.began)
+
+
+_FIELDS = frozenset(one.name for one in dataclasses.fields(Record))
+
+
+def host() -> dict[str, Any]:
+    """Return what tells this process from every other one."""
+    return {"pid": os.getpid(), "started": started(os.getpid()), "machine": socket.gethostname()}
+
+
+def is_lost(record: Record) -> bool:
+    """Whether a run has begun and its process is gone, as far as this machine can tell: of another machine's it cannot."""
+    pid = record.host.get("pid")
+    if record.state != RUNNING or record.host.get("machine") != socket.gethostname() or not isinstance(pid, int):
+        return False
+    if record.host.get("started"):
+        return bool(started(pid) != record.host["started"])
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def read(folder: str) -> Record:
+    """Read the record in a run's directory.
+
+    Raises:
+        OSError: there is none, or it cannot be read.
+        ValueError: it is none, or of a newer akrunner.
+    """
+    with open(os.path.join(folder, FILE), encoding="utf-8") as f:
+        found = json.load(f)
+    if not isinstance(found, dict) or not isinstance(found.get("version"), int):
+        raise ValueError("it is no record of a run")
+    if found["version"] > VERSION:
+        raise ValueError(f"a newer akrunner wrote it (version {found['version']}; this one reads {VERSION})")
+    try:
+        return Record(**{name: value for name, value in found.items() if name in _FIELDS})
+    except TypeError:
+        raise ValueError("it is no record of a run") from None
+
+
+def write(folder: str, record: Record) -> None:
+    """Put a record into a run's directory, whole or not at all. Raises: OSError: it cannot be written."""
+    path = os.path.join(folder, FILE)
+    # threads of one process may write the same record
+    new = f"{path}.{os.getpid()}.new"
+    try:
+        with private_file(new, encoding="utf-8") as f:
+            f.write(json.dumps(plain(vars(record)), indent=1, allow_nan=False, default=str) + "\n")
+        os.replace(new, path)
+    except OSError:
+        try:
+            os.unlink(new)
+        except OSError:
+            pass
+        raise
+
+
+def plain(value: Any) -> Any:
+    """Return a value that every reader of JSON takes: NaN and infinities, of which JSON knows none, become their names."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
+
+
+def number(value: Any) -> Any:
+    """Return a number as it was before `plain`; any other value as it is."""
+    return float(value) if isinstance(value, str) and value in ("nan", "inf", "-inf") else value
+
+
+def failed(error: BaseException, warnings: Sequence[str]) -> dict[str, Any]:
+    """Return the fields that an exception fills: how the job ended, and why.
+
+    Args:
+        warnings: those of before the end.
+    """
+    known = isinstance(error, Exception) and type(error).__name__ != "JobCancelledError"
+    first = getattr(error, "failure", None)
+    return {
+        "state": FAILED if known else STOPPED,
+        "ended": time.time(),
+        "error": type(error).__name__,
+        "message": short(str(error.args[0]) if error.args else ""),
+        "failure": _told(first) if first is not None else None,
+        "others": [_told(other) for other in getattr(error, "others", ())],
+        "warnings": shortened(warnings),
+    }
+
+
+def shortened(warnings: Sequence[str]) -> list[str]:
+    """Return the newest warnings, each without secrets and no longer than others."""
+    return [short(warning) for warning in warnings[-_WARNINGS:]]
+
+
+def _told(failure: Any) -> Mapping[str, Any]:
+    return {name: short(value) if isinstance(value, str) else value for name, value in dataclasses.asdict(failure).items()}
+
+
+def short(text: str) -> str:
+    """Return the end of a text, without secrets."""
+    return redacted(text[-_CHARACTERS:])

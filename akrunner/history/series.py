@@ -1,0 +1,76 @@
+"""Values over time, a line of JSON for each moment, in a file whose size is bounded: the longer a run is, the fewer moments it has."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+from akrunner.history.record import plain
+from akrunner.leftovers.private import private_file
+
+METRICS, PROGRESS = "metrics.jsonl", "progress.jsonl"
+_MOST_BYTES = 4 << 20
+
+
+class Series:
+    """Writes a series as it comes, so that a reader sees each line at once. An error ends the file, and nothing else.
+
+    Args:
+        run: the run's directory.
+        name: the file's name in it.
+        most: whenever so many bytes more are written, from then on only every second of the lines that were taken until then is.
+    Attributes:
+        error: why it is not whole; None: it is.
+    """
+
+    def __init__(self, run: str, name: str, most: int = _MOST_BYTES) -> None:
+        self.error: OSError | None = None
+        self._path = os.path.join(run, name)
+        self._most = most
+        self._every, self._count, self._bytes = 1, 0, 0
+        self._file: IO[bytes] | None = None
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        """Add a moment."""
+        self._count += 1
+        if self.error is not None or (self._count - 1) % self._every:
+            return
+        line = json.dumps(plain(values), allow_nan=False).encode() + b"\n"
+        try:
+            if self._file is None:
+                self._file = private_file(self._path, "ab", buffering=0)
+            rest = memoryview(line)
+            # a disk that is nearly full takes only a part of it, without an error
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as e:
+            self.error = e
+            self.close()
+            return
+        self._bytes += len(line)
+        if self._bytes > self._most:
+            self._every, self._bytes = self._every * 2, 0
+
+    def close(self) -> None:
+        if self._file is not None:
+            # what could not be written is known already
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
+
+
+def read(run: str, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the moments of a series; none if nothing was kept. A line that is not whole is left out."""
+    try:
+        file = open(os.path.join(run, name), "rb")
+    except OSError:
+        return
+    with file:
+        for line in file:
+            with contextlib.suppress(ValueError):
+                found = json.loads(line)
+                if isinstance(found, dict) and line.endswith(b"\n"):
+                    yield found

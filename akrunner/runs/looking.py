@@ -1,0 +1,245 @@
+"""Finds runs that were kept, and reads what is kept of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from akrunner.errors import ConfigError, JobManagerLostError
+from akrunner.foreign import ours
+from akrunner.history import logs as kept_logs
+from akrunner.history import places, record, series
+from akrunner.history.record import Record
+
+#: Flink's words for how a job has ended -> ours
+_ENDED = {"FINISHED": record.SUCCEEDED, "FAILED": record.FAILED, "CANCELED": record.STOPPED}
+_FOLLOW_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Run(Record):
+    """A run that was kept. Its other attributes are the fields of its record (`akrunner.history.record.Record`).
+
+    `state` is running, succeeded, failed, stopped, or lost: its process is gone without having said how it ended. A detached job is
+    submitted until its cluster says how it has ended.
+
+    Attributes:
+        path: the directory in which it is kept.
+    """
+
+    path: str = ""
+
+    @property
+    def reports(self) -> list[dict[str, Any]]:
+        """What the tasks reported, in order: dicts with task, step, time_ns and the metrics. Of very many, every second is kept, or fewer."""
+        return [{name: record.number(value) for name, value in one.items()} for one in series.read(self.path, series.METRICS)]
+
+    @property
+    def progress(self) -> list[dict[str, Any]]:
+        """How far the job was, about once a second: dicts with time_ns, seconds, rows_in, bytes_in, rows_out, bytes_out, and by task
+        states, rss (bytes) and cpu_seconds."""
+        return list(series.read(self.path, series.PROGRESS))
+
+    @property
+    def rows(self) -> tuple[int, int] | None:
+        """The numbers of rows in and out, also of a job that has failed or still runs; None if they are not known."""
+        if self.stats is not None:
+            return self.stats["rows_in"], self.stats["rows_out"]
+        last = next(iter(self.progress[-1:]), None)
+        return (last["rows_in"], last["rows_out"]) if last is not None else None
+
+    def logs(self, task: str | None = None, follow: bool = False) -> Iterator[str]:
+        """Yield what the tasks have printed, as `akrunner.runs.logs`.
+
+        Args:
+            task: the name of one task, "worker:0"; None: all of them, each line with its task's name.
+            follow: whether to go on until the run has ended.
+        Returns:
+            the lines.
+        """
+        return logs(self, task, follow)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id}: {self.state}; {self.verb} {os.path.basename(self.script)}; {self.seconds:.1f} s>"
+
+
+def listed(failed: bool = False, limit: int | None = None) -> list[Run]:
+    """Return the runs that are kept, the newest first.
+
+    Args:
+        failed: only those that have failed, were lost, or were stopped.
+        limit: the most that are returned; None: all.
+    Returns:
+        the runs; a directory that cannot be read is left out.
+    Raises:
+        ConfigError: limit is no number of runs.
+    """
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise ConfigError(f"limit={limit!r}: give the number of runs, from 1 on")
+    root = places.root(make=False)
+    found: list[Run] = []
+    asked = _Clusters()
+    for number in places.numbers(root) if root is not None else ():
+        try:
+            one = asked.told(_read(str(root), number))
+        except (OSError, ValueError):
+            continue
+        if not failed or one.state in (record.FAILED, record.LOST, record.STOPPED):
+            found.append(one)
+        if len(found) == limit:
+            break
+    return found
+
+
+def get(run: str | Run) -> Run:
+    """Return a run as it is now.
+
+    Args:
+        run: its name, "r42"; "last" for the newest one, "last-1" for the one before; or a run, which is read again.
+    Returns:
+        the run.
+    Raises:
+        ConfigError: there is none of that name, or it cannot be read.
+    """
+    name = run.id if isinstance(run, Run) else run
+    if not isinstance(name, str):
+        raise ConfigError(f"run must be the name of a run, such as last, not {type(run).__name__}")
+    root = places.root(make=False)
+    if root is None:
+        raise ConfigError(f"run {name!r}: no run is kept yet on this machine")
+    number = places.meant(root, name)
+    with ours(ConfigError, f"run {name!r}: its record cannot be read"):
+        return _Clusters().told(_read(root, number))
+
+
+def _read(root: str, number: int) -> Run:
+    path = places.path_of(root, number)
+    found = record.read(path)
+    metrics = {task: {name: record.number(value) for name, value in told.items()} for task, told in found.metrics.items()}
+    made = Run(**{**vars(found), "metrics": metrics, "path": path})
+    if made.state != record.RUNNING:
+        return made
+    made = dataclasses.replace(made, metrics=_metrics(path))
+    return dataclasses.replace(made, state=record.LOST, ended=places.last_written(path)) if record.is_lost(made) else made
+
+
+def _metrics(path: str) -> dict[str, dict[str, Any]]:
+    """Return by task what was reported last, of a run whose process has not written it yet."""
+    return {
+        str(one.get("task")): {name: record.number(value) for name, value in one.items() if name not in ("task", "time_ns")}
+        for one in series.read(path, series.METRICS)
+    }
+
+
+class _Clusters:
+    """Asks clusters, each once, what has become of detached jobs. One that does not answer is not asked again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, Any]] = {}
+
+    def told(self, run: Run) -> Run:
+        """Return a run with what its cluster says, which is kept once the job has ended."""
+        if run.state != record.SUBMITTED or run.detached is None:
+            return run
+        job = self._jobs(run.detached["master"]).get(run.detached["job"])
+        state = _ENDED.get(job.state) if job is not None else None
+        if job is None or state is None:
+            return run
+        from akrunner.detached import status
+
+        message = job.error or ""
+        if state == record.FAILED and not message:
+            try:
+                message = status(run.detached["master"], job.id).error or ""
+            except (ConfigError, JobManagerLostError):
+                message = ""
+        # as the job's own host has worded it
+        named = re.match(r"(\w+Error): ", message)
+        error = (named[1] if named is not None else "JobError") if state == record.FAILED else ""
+        message = record.short(message[named.end() :] if named is not None else message)
+        ended = dataclasses.replace(run, state=state, ended=run.began + job.seconds, error=error, message=message)
+        try:
+            record.write(run.path, Record(**{one.name: getattr(ended, one.name) for one in dataclasses.fields(Record)}))
+        except OSError:
+            # it is asked for again next time
+            pass
+        return ended
+
+    def _jobs(self, master: str) -> dict[str, Any]:
+        if master not in self._known:
+            from akrunner.detached import listed as on_cluster
+
+            try:
+                self._known[master] = {job.id: job for job in on_cluster(master)}
+            except (ConfigError, JobManagerLostError):
+                self._known[master] = {}
+        return self._known[master]
+
+
+def logs(run: str | Run, task: str | None = None, follow: bool = False) -> Iterator[str]:
+    """Yield what the tasks of a run have printed, line by line: one task after the other; with `follow` what comes, as it comes.
+
+    Args:
+        run: as for `get`.
+        task: the name of one task, "worker:0"; None: all of them, each line with its task's name.
+        follow: whether to go on until the run has ended.
+    Returns:
+        the lines.
+    Raises:
+        ConfigError: there is no such run, or no such task.
+        JobManagerLostError: the cluster of a detached job is gone while its lines are read.
+    """
+    found = get(run)
+    if found.detached is not None:
+        return _of_cluster(found, task, follow)
+    if task is not None and task not in found.tasks:
+        raise ConfigError(f"task={task!r}: this run had {', '.join(found.tasks)}")
+    return _lines(found, [task] if task is not None else [], follow)
+
+
+def _of_cluster(run: Run, task: str | None, follow: bool) -> Iterator[str]:
+    from akrunner import detached
+
+    assert run.detached is not None
+    lines = detached.logs(run.detached["master"], run.detached["job"], follow)
+    begin = f"[{task}] " if task is not None else ""
+    return (line.removeprefix(begin) for line in lines if line.startswith(begin))
+
+
+def _lines(run: Run, chosen: Collection[str], follow: bool) -> Iterator[str]:
+    readers: dict[str, kept_logs.LogReader] = {}
+    while True:
+        # what a run that has ended has printed is all there
+        last = not follow or get(run).state != record.RUNNING
+        for task in chosen or kept_logs.tasks(run.path):
+            reader = readers.setdefault(task, kept_logs.LogReader(run.path, task))
+            for line in reader.lines(last):
+                yield line if chosen else f"[{task}] {line}"
+        if last:
+            return
+        time.sleep(_FOLLOW_SECONDS)
+
+
+def prune(days: float | None = None, size: int | str | None = None) -> list[str]:
+    """Remove old runs; those that are running stay. akrunner does it by itself, about once an hour, when a run begins.
+
+    Args:
+        days: runs in which nothing was written for so many days go; 0: all; None: AKRUNNER_RUNS_DAYS, else 30.
+        size: the newest runs that take so many bytes ("200MB") together stay; None: AKRUNNER_RUNS_SIZE, else 500 MB.
+    Returns:
+        the names of the runs that were removed, the oldest first.
+    Raises:
+        ConfigError: an argument, or the environment variable in its place, is wrong.
+    """
+    root = places.root(make=False)
+    usual = places.bounds() if days is None or size is None else places.Bounds()
+    keep = places.Bounds(
+        places.days_of(days, "days") if days is not None else usual.days,
+        places.size_of(size, "size") if size is not None else usual.size,
+    )
+    return places.prune(root, keep) if root is not None else []

@@ -1,0 +1,60 @@
+"""What an engine writes of a run that is kept, and what it says if it cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from akrunner.engines.base import Progress
+from akrunner.engines.kept import KeptRun
+from akrunner.history import series
+from akrunner.history.logs import LogReader
+from akrunner.spec import TaskSpec
+from tests.conftest import no_file_longer_than
+
+TASK = TaskSpec("worker", 0)
+PROGRESS = Progress(1.5, 10, 100, 5, 50, {"worker:0": "main"}, {})
+
+
+def test_logs_reports_and_progress_are_written(tmp_path: Path) -> None:
+    kept = KeptRun(str(tmp_path))
+    log = kept.log(TASK, 0)
+    assert log is not None
+    log(b"printed\n")
+    kept.report({"task": "worker:0", "step": 1, "loss": 0.5})
+    kept.sample(lambda: PROGRESS, lambda: {"rss": {"worker:0": 7}})
+    # the next one comes a second later, but the last one in any case
+    kept.sample(lambda: PROGRESS, lambda: {})
+    kept.sample(lambda: PROGRESS, lambda: {}, last=True)
+    assert kept.end_attempt() == []
+    kept.close()
+    assert list(LogReader(str(tmp_path), "worker:0").lines(True)) == ["printed"]
+    assert [one["loss"] for one in series.read(str(tmp_path), series.METRICS)] == [0.5]
+    first, last = series.read(str(tmp_path), series.PROGRESS)
+    assert first["rows_in"] == 10 and first["states"] == {"worker:0": "main"} and first["rss"] == {"worker:0": 7}
+    assert "rss" not in last
+
+
+def test_of_a_run_that_is_not_kept_nothing_is_asked() -> None:
+    kept = KeptRun()
+    assert kept.log(TASK, 0) is None
+    kept.report({})
+    kept.sample(lambda: 1 / 0, lambda: {}, last=True)  # type: ignore[arg-type, return-value]
+    assert kept.end_attempt() == []
+    kept.close()
+
+
+def test_a_full_disk_is_a_warning_once(tmp_path: Path) -> None:
+    kept = KeptRun(str(tmp_path))
+    with no_file_longer_than(4):
+        for attempt in range(2):
+            log = kept.log(TASK, attempt)
+            assert log is not None
+            log(b"printed\n")
+            kept.report({"task": "worker:0"})
+            told = kept.end_attempt()
+            assert len(told) == (2 if attempt == 0 else 0)
+            if told:
+                assert told[0].startswith(
+                    "the log of worker:0 is not kept whole with this run: the file would be larger than allowed"
+                )
+    kept.close()

@@ -1,0 +1,97 @@
+"""Which arguments a record has: no defaults, no secrets, no objects of Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from akrunner.history import arguments
+from akrunner.redact import means_secret
+
+
+def kept(**given: Any) -> arguments.Kept:
+    return arguments.kept("run", given)
+
+
+def test_defaults_and_what_the_verb_does_not_take_are_left_out() -> None:
+    made = kept(
+        script=Path("t.py"), num_ps=None, num_workers=2, user_files=(), max_bad_rows="100", keep_run=True, flush_seconds=1.0
+    )
+    assert made.values == {"script": "t.py", "num_workers": 2} and made.left_out == {}
+
+
+def test_secrets_are_hidden_wherever_they_are() -> None:
+    made = kept(
+        source=["s3://b/a.csv", "https://me:hidden@host/b.csv"],
+        env={"TOKEN": "hidden", "TF_CPP_MIN_LOG_LEVEL": "2"},
+        user_params={
+            "lr": 0.1,
+            "db": {"password": "hidden", "host": "h"},
+            "api_key": "hidden",
+            "tokens": 5,
+            "max_token": 7,
+            "password": 4711,
+        },
+        script_args=["--epochs", "3", "--api-key", "hidden", "--secret=hidden", "x=y"],
+    )
+    assert "hidden" not in str(made.values)
+    assert made.left_out == dict.fromkeys(
+        ["source", "env.TOKEN", "user_params.db.password", "user_params.api_key", "user_params.password", "script_args"],
+        arguments.SECRET,
+    )
+    assert made.values["user_params"] == {"lr": 0.1, "db": {"password": "***", "host": "h"}, "api_key": "***", "tokens": 5} | {
+        "max_token": 7,
+        "password": "***",
+    }
+    assert made.values["script_args"] == ["--epochs", "3", "--api-key", "***", "--secret=***", "x=y"]
+
+
+def test_of_an_object_of_python_its_type_is_told() -> None:
+    def train(task_config: Any) -> None: ...
+
+    made = kept(script=train, source={"a": [1]}, user_params={"x": np.zeros(2), "y": [1, 2]})
+    assert made.values["script"] == "<function train>" and made.values["source"] == "<dict>"
+    assert made.values["user_params"] == {"x": "<numpy.ndarray>", "y": [1, 2]}
+    assert made.left_out == {
+        "script": "it was a function train of a Python program",
+        "source": "it was a dict of a Python program",
+        "user_params.x": "it was a numpy.ndarray of a Python program",
+    }
+
+
+def test_an_argument_that_is_very_long_is_left_out() -> None:
+    made = kept(source=["a" * 1000] * 300)
+    assert made.values == {"source": "<too long>"} and made.left_out == {"source": "it is too long to be kept"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "t.py", "-i", "a.csv", "-p", "token=x"], "run t.py -i a.csv -p token=***"),
+        (["run", "t.py", "--param=password=x", "--env=LR=1"], "run t.py --param=password=*** --env=LR=1"),
+        (["run", "t.py", "-i", "https://me:x@host/a.csv"], "run t.py -i https://me:***@host/a.csv"),
+        # a flag of akrunner's own takes no secret, whatever it is called
+        (["run", "t.py", "--key", "x", "--", "--password", "x"], "run t.py --key *** -- --password ***"),
+        (["run", "kafka://h/t?key=id"], "run kafka://h/t?key=id"),
+    ],
+)
+def test_a_command_line_has_no_secrets(words: list[str], told: str) -> None:
+    assert " ".join(arguments.without_secrets(words)) == told
+
+
+@pytest.mark.parametrize(
+    "name", "password DB_PASSWORD passwd API_KEY aws_secret_access_key HF_TOKEN key --api-key cookie AUTH dsn".split()
+)
+def test_a_name_that_means_a_secret(name: str) -> None:
+    assert means_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    "lr batch_size epochs tokens max_tokens tokenizer monkey keys author pad_token model_eos_token passes split_by bypass".split(),
+)
+def test_a_name_that_means_none(name: str) -> None:
+    assert not means_secret(name)

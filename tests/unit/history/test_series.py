@@ -1,0 +1,45 @@
+"""Values over time: each is there at once, and very many become fewer."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+from akrunner.history import series
+from akrunner.history.series import METRICS, Series
+from tests.conftest import no_file_longer_than
+
+
+def test_what_is_added_is_there_at_once(tmp_path: Path) -> None:
+    made = Series(str(tmp_path), METRICS)
+    assert list(series.read(str(tmp_path), METRICS)) == []
+    made.add({"step": 1, "loss": float("inf")})
+    made.add({"step": 2, "loss": 0.5})
+    assert list(series.read(str(tmp_path), METRICS)) == [{"step": 1, "loss": "inf"}, {"step": 2, "loss": 0.5}]
+    made.close()
+
+
+def test_of_very_many_every_second_is_kept_then_every_fourth(tmp_path: Path) -> None:
+    line = len(json.dumps({"step": 1})) + 1
+    made = Series(str(tmp_path), METRICS, most=10 * line)
+    for step in range(100):
+        made.add({"step": step})
+    made.close()
+    steps = [one["step"] for one in series.read(str(tmp_path), METRICS)]
+    gaps = [after - before for before, after in itertools.pairwise(steps)]
+    assert steps[0] == 0 and gaps == sorted(gaps) and set(gaps) >= {1, 2, 4} and len(steps) < 40
+
+
+def test_a_disk_that_takes_nothing_ends_it_and_a_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
+    made = Series(str(tmp_path), METRICS)
+    with no_file_longer_than(20):
+        for step in range(10):
+            made.add({"step": step})
+    assert isinstance(made.error, OSError)
+    assert list(series.read(str(tmp_path), METRICS)) == [{"step": 0}]
+
+
+def test_lines_that_are_none_of_ours_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / METRICS).write_text('{"step": 1}\n[]\nnonsense\n{"step": 2}\n{"step": 3')
+    assert [one["step"] for one in series.read(str(tmp_path), METRICS)] == [1, 2]

@@ -1,0 +1,60 @@
+"""A job that is kept as a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from akrunner.engines.base import Outcome, Stats
+from akrunner.errors import JobError
+from akrunner.history import record
+from akrunner.history.keeping import Keeping
+from akrunner.launch.interpreters import Interpreter
+from akrunner.prepare.job import Prepared
+from akrunner.running.kept import begun, kept_job, kept_to_its_end
+from akrunner.schema import Schema
+from akrunner.spec import JobSpec, ScriptSpec
+
+JOB = JobSpec(ScriptSpec("/me/t.py", "t.py"), Schema(()), "/envs/bin/python", notes=("first",))
+ENGINE: Any = SimpleNamespace(name="local")
+STATS = Stats(1.0, 0.5, 0.1, 0.2, 1, 2, 3, 4, 0.0, 0.0, 0.0, "unknown", (1,))
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_the_job_says_where_it_is_kept() -> None:
+    table: Any = None
+    run = Keeping("run", {}, None)
+    prepared = begun(run, Prepared(JOB, table, Interpreter("/envs/bin/python", (3, 11, 7), "2.20.0", "")), ENGINE)
+    assert prepared.job.kept == run.path and prepared.job.notes == ("first",)
+    found = record.read(str(run.path))
+    assert (found.script, found.engine, found.tasks) == ("/me/t.py", "local", ["chief:0"])
+    assert found.versions["python"] == "3.11.7 (/envs/bin/python)" and found.versions["tensorflow"] == "2.20.0"
+
+
+def test_a_warning_is_one_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    job = kept_job(Keeping("run", {}, None), JOB, "model", ENGINE, None)
+    assert job.kept is None and job.notes[0] == "first" and job.notes[1].startswith("this run is not kept")
+
+
+def test_a_stream_is_kept_to_its_end() -> None:
+    run = Keeping("stream", {}, None)
+    kept_job(run, JOB, "t.py", ENGINE, None)
+    done = Outcome((), STATS, None)
+    assert kept_to_its_end(run, lambda: done) is done and record.read(str(run.path)).state == record.SUCCEEDED
+    run = Keeping("stream", {}, None)
+    kept_job(run, JOB, "t.py", ENGINE, None)
+
+    def fails() -> Outcome:
+        raise JobError("no")
+
+    with pytest.raises(JobError):
+        kept_to_its_end(run, fails)
+    assert record.read(str(run.path)).state == record.FAILED
