@@ -24,7 +24,7 @@ class PortHold:
 
     def __init__(self, count: int, host: str = "127.0.0.1", advertised: str | None = None) -> None:
         self._sockets: list[socket.socket] = []
-        self.host = advertised or host
+        self.host = (advertised or host).strip("[]")
         try:
             for _ in range(count):
                 self._sockets.append(_bound(host))

@@ -48,18 +48,20 @@ class LogPump:
         self._total = 0
         self._written = 0
         self._dropped = 0
-        self._joined = False
+        self._ended = False
         #: what was read, and is not echoed yet
         self._ahead: collections.deque[bytes] = collections.deque()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="akrunner-log", daemon=True)
         self._thread.start()
 
+    def ended(self) -> None:
+        """Note that the process has ended: what it has printed is read into the file and the tail before more lines are echoed, so
+        that a slow echo costs neither of them its end."""
+        self._ended = True
+
     def join(self, seconds: float) -> None:
-        """Wait for the end of the log, for at most `seconds`. Call it after the process has ended: what it has printed is then read
-        into the file and the tail before more lines are echoed, so that a slow echo costs neither of them its end.
-        """
-        self._joined = True
+        """Wait for the end of the log, for at most `seconds`. Call it after `ended`."""
         self._thread.join(seconds)
 
     def tail(self, lines: int = 20) -> str:
@@ -156,7 +158,7 @@ class LogPump:
         if len(rest) > _CHUNK:
             whole, rest = [*whole, rest], b""
         for line in whole:
-            if self._joined:
+            if self._ended:
                 self._read_ahead(out)
             if self._echo is not None and _NO_GRAPHICS_CARD not in line:
                 self._echo(_text(line).rstrip("\r"))

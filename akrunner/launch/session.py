@@ -326,6 +326,9 @@ def close_all(sessions: Sequence[TaskSession], seconds: float) -> None:
     """Close every session, also if the closing of one raises. Args: seconds: how long their threads, all together, are waited
     for at most."""
     until = time.monotonic() + seconds
+    for session in sessions:
+        # who is waited for last has no time left, and its log is complete nevertheless
+        session.log.ended()
     with contextlib.ExitStack() as last_first:
         for session in reversed(sessions):
             last_first.callback(session.close, until)

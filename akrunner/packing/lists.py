@@ -96,7 +96,8 @@ def named_as_paths(schema: pa.Schema) -> list[str]:
 
 
 def header_instead(schema: pa.Schema, below: str) -> str:
-    """Return which names of columns to give for a CSV whose first line looks like a row of paths; "": it does not.
+    """Return which options give a CSV whose first line looks like a row of paths names of columns, and name that of the paths; "": it
+    does not.
 
     Args: below: the directory that relative paths are below.
     """
@@ -105,7 +106,8 @@ def header_instead(schema: pa.Schema, below: str) -> str:
         return ""
     others = iter(["label", *(f"c{i}" for i in range(1, len(schema.names)))])
     names = ["path" if i == paths else next(others) for i in range(len(schema.names))]
-    return f"--input-csv header={','.join(names)}"
+    # the column is named, as its values need not be known for paths
+    return f"--input-csv header={','.join(names)} --paths path"
 
 
 def _is_path(name: str, below: str) -> bool:

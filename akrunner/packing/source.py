@@ -30,7 +30,7 @@ from akrunner.schema import Schema
 from akrunner.tables.names import is_table
 
 #: how text files are read as tables whose only column has paths
-_LINES_AS_PATHS = "--input-format csv --input-csv header=path"
+_LINES_AS_PATHS = "--input-format csv --input-csv header=path --paths path"
 
 
 def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None = None) -> Given:
@@ -96,7 +96,7 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
             raise ConfigError(
                 f"kind={kind!r} (--kind {kind}) takes a directory, and packs a row a file; for a row a line of "
                 f"{_some_of(names)} leave kind= (--kind) out, or give rows; for the files that its lines name add "
-                f"input_csv='header=path' ({_LINES_AS_PATHS}), or give a CSV with a column path"
+                f"input_format='csv', input_csv='header=path', paths='path' ({_LINES_AS_PATHS}), or give a CSV with a column path"
             )
         return _of_texts(names, named, label, earlier, hinted=asked.kind is None and not of_lines)
     if named is not None:

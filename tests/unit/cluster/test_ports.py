@@ -74,5 +74,10 @@ def test_addresses() -> None:
     hold = PortHold(1, "127.0.0.1", "this-machine")
     assert hold.addresses == [f"this-machine:{hold.ports[0]}"]
     hold.close()
+    for advertised in ("fd00::5", "[fd00::5]"):
+        hold = PortHold(1, "127.0.0.1", advertised)
+        assert hold.addresses == [f"[fd00::5]:{hold.ports[0]}"]
+        hold.close()
+    hold.close()
     with pytest.raises(ConfigError, match="bind_host='192.0.2.1': cannot bind a port there"):
         PortHold(1, "192.0.2.1")

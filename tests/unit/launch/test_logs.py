@@ -47,7 +47,7 @@ def test_a_slow_echo_costs_the_file_and_the_tail_nothing_of_their_end(tmp_path: 
     lines = [f"{number} {'x' * 60}" for number in range(1000)]
     os.write(write, "".join(f"{line}\n" for line in lines).encode())
     os.close(write)
-    pump.join(0)
+    pump.ended()
     assert pump._thread.is_alive() and pump.tail(1) == "two"
     free.release()
     until = time.monotonic() + 60

@@ -407,7 +407,8 @@ def test_all_sessions_close_in_the_time_together_also_if_one_raises(monkeypatch:
     def fails(until: float) -> None:
         raise ZeroDivisionError
 
-    made: list[Any] = [types.SimpleNamespace(close=close) for close in (closed.append, fails, closed.append)]
+    log = types.SimpleNamespace(ended=lambda: closed.append("log"))
+    made: list[Any] = [types.SimpleNamespace(close=close, log=log) for close in (closed.append, fails, closed.append)]
     with pytest.raises(ZeroDivisionError):
         session.close_all(made, 2.0)
-    assert closed == [7.0, 7.0]
+    assert closed == ["log", "log", "log", 7.0, 7.0], "all logs are read to their end, whoever is waited for first"

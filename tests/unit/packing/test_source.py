@@ -125,7 +125,9 @@ def test_a_format_of_folders_is_taken_as_a_kind(tmp_path: Path) -> None:
         ConfigError, match=r"takes text files so, of a directory by a pattern \('DIR/\*\.txt'\), and packs a row a"
     ):
         given(tmp_path, input_format="lines")
-    with pytest.raises(ConfigError, match=r"without paths= \(--paths\); --input-format csv --input-csv header=path makes"):
+    with pytest.raises(
+        ConfigError, match=r"without paths= \(--paths\); --input-format csv --input-csv header=path --paths path makes"
+    ):
         given(tmp_path / "lines.log", input_format="lines", paths="x")
 
 
@@ -140,28 +142,37 @@ def test_lines_that_name_files_are_told(tmp_path: Path) -> None:
         empty_txt="",
     )
     told = given(tmp_path / "paths.txt")
-    assert "1 of 1 values look like paths or URLs: --input-format csv --input-csv header=path packs the" in told.said[-1]
+    assert (
+        "1 of 1 values look like paths or URLs: --input-format csv --input-csv header=path --paths path packs the"
+        in told.said[-1]
+    )
     assert told.hint == told.said[-1]
-    assert "--input-csv header=path --kind texts packs these" in given(tmp_path / "bins.txt").hint
+    assert "--input-csv header=path --paths path --kind texts packs these" in given(tmp_path / "bins.txt").hint
     assert "a CSV with the columns paths,label packs" in given([tmp_path / "paths.txt", tmp_path / "label.txt"]).hint
-    assert "header=path packs the" in given(f"{tmp_path}/p*.txt").hint
+    assert "header=path --paths path packs the" in given(f"{tmp_path}/p*.txt").hint
     for name, options in (("paths", {"kind": "rows"}), ("none", {}), ("empty", {})):
         assert given(tmp_path / f"{name}.txt", **options).hint == ""
     (tmp_path / "broken.txt").write_bytes(b"a.jpg\n\xff\n")
     assert given(tmp_path / "broken.txt").hint == ""
-    with pytest.raises(ConfigError, match=r"the files that its lines name add input_csv='header=path' \(--input-format csv"):
+    with pytest.raises(
+        ConfigError,
+        match=r"the files that its lines name add input_format='csv', input_csv='header=path', paths='path' \(--input-format csv",
+    ):
         given(tmp_path / "paths.txt", kind="images")
-    # what is recommended works
-    assert names(given(tmp_path / "paths.txt", input_format="csv", input_csv="header=path")) == [b"cat/1.jpg"]
+    # what is recommended works, also if the paths do not look like those of images
+    files(tmp_path, urls_txt="https://h/1/200\nhttps://h/2/200\n")
+    assert "--paths path packs the files they name" in given(tmp_path / "urls.txt").hint
+    for name, paths in (("paths.txt", [b"cat/1.jpg"]), ("urls.txt", [b"https://h/1/200", b"https://h/2/200"])):
+        assert names(given(tmp_path / name, input_format="csv", input_csv="header=path", paths="path")) == paths
 
 
 def test_a_list_without_names_of_columns_is_told(tmp_path: Path) -> None:
     files(tmp_path, list_csv="cat/1.jpg,cat\ncat/2.jpg,cat\n", bins_csv="1,list.csv,x\n2,list.csv,x\n")
-    header = "--input-csv header=path,label"
+    header = "--input-csv header=path,label --paths path"
     told = given(tmp_path / "list.csv")
     assert f"looks like a row, too: {header} packs the files they name" in told.hint
     assert f": {header} packs it, too" in given(tmp_path / "list.csv", paths="cat/1.jpg").said[0]
-    assert "--input-csv header=label,path,c1 --kind files packs these" in given(tmp_path / "bins.csv").hint
+    assert "--input-csv header=label,path,c1 --paths path --kind files packs these" in given(tmp_path / "bins.csv").hint
     for options in ({"paths": "path"}, {"kind": "images"}):
         with pytest.raises(ConfigError, match=f"; if the first line is a row and has no names, {header} gives these"):
             given(tmp_path / "list.csv", **options)
