@@ -48,7 +48,8 @@ def given_of(asked: PackArguments, settings: Settings, earlier: Earlier | None =
         )
     if kind is not None:
         check_choice("kind", kind, option("kind").choices)
-    of_lines = input_format == formats.folders.LINES.name
+    # what is no text is refused where formats are looked up
+    of_lines = isinstance(input_format, str) and input_format == formats.folders.LINES.name
     if formats.is_folder(input_format):
         kind, input_format = _kind_of_format(asked), None
     label = check_text("label", asked.label) if asked.label is not None else None

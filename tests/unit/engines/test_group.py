@@ -64,6 +64,8 @@ class Log:
     unwritten: BaseException | None = None
     later = ""
 
+    def ended(self) -> None: ...
+
     def since(self, position: int) -> str:
         assert position == 10
         return self.later
