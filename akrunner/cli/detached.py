@@ -15,6 +15,7 @@ from akrunner.cli.engines import MASTER
 from akrunner.cli.flink import running_cluster
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, exit_codes, telling
+from akrunner.cli.stderr import say
 from akrunner.folders.words import harmless, printable
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def submitted(job: Any, as_json: bool, quiet: bool) -> None:
         typer.echo(job.id)
     if not quiet:
         for command in ("status", "logs", "cancel"):
-            typer.echo(f"akrunner {command} {job.id[:8]} --flink-master {job.master}", err=True)
+            say(f"akrunner {command} {job.id[:8]} --flink-master {job.master}")
 
 
 def status(
@@ -123,9 +124,7 @@ def status(
     else:
         _show(jobs)
         if job is not None and jobs[0].ended and jobs[0].succeeded is None:
-            typer.echo(
-                "akrunner: the job has ended; only its submitter knows how, as it was not submitted with --detach", err=True
-            )
+            say("akrunner: the job has ended; only its submitter knows how, as it was not submitted with --detach")
     if code:
         _end(jobs[0], code, as_json)
 
@@ -141,7 +140,7 @@ def _end(job: Status, code: int, as_json: bool) -> None:
     """End the command, and say on stderr why the job has not succeeded. Raises: typer.Exit: always."""
     if not as_json:
         why = "Flink does not say why" if job.state == "FAILED" else f"the job is {job.state}"
-        typer.echo(harmless(f"akrunner: {job.error or why}"), err=True)
+        say(harmless(f"akrunner: {job.error or why}"))
     raise typer.Exit(code)
 
 

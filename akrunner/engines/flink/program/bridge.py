@@ -32,6 +32,7 @@ from pyflink.util.java_utils import get_j_env_configuration
 
 from akrunner.column_types import UNITS, Family, type_of, wider
 from akrunner.engines.flink.program import rows
+from akrunner.engines.flink.program.submit import Order
 from akrunner.engines.flink.program.submit import words
 from akrunner.engines.flink.taskmanager.function import FedSubtask, Subtask
 from akrunner.errors import ConfigError
@@ -139,7 +140,7 @@ def slots(table: Table, job: JobSpec) -> int:
 
 
 def submit(
-    table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], in_java: bool
+    table: Table, job: JobSpec, package: str, order: Order, options: Mapping[str, str], in_java: bool
 ) -> Running:
     """Submit the table's own job, with a subtask for each task in it.
 
@@ -215,7 +216,7 @@ def attach(
     table: Table,
     job: JobSpec,
     package: str,
-    order: Mapping[str, Any],
+    order: Order,
     options: Mapping[str, str],
     in_java: bool,
     schema: pa.Schema,
@@ -249,7 +250,7 @@ def _apart(environment: StreamExecutionEnvironment) -> Iterator[None]:
 
 
 def _places(
-    table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], in_java: bool, goes_on: bool
+    table: Table, job: JobSpec, package: str, order: Order, options: Mapping[str, str], in_java: bool, goes_on: bool
 ) -> DataStream:
     """Build a subtask for each task into the table's own job.
 
