@@ -225,7 +225,8 @@ class LocalProcess(abc.ABC):
             ended = self._awaited()
         except BaseException as e:
             ended = self._lost(f"waiting for it raised {type(e).__name__}: {e}")
-        if ended.signal == signal.SIGKILL:
+        # its parent may have told what memory it had
+        if ended.signal == signal.SIGKILL and not ended.memory:
             out_of_memory = cgroups.killed() > self._oom_before
             ended = replace(ended, memory=cgroups.memory_bytes(), out_of_memory=out_of_memory)
         # kill the processes that it started and left running

@@ -149,9 +149,7 @@ class Way(object):
             found = self.parts[of] = Part()
         self.part = found
 
-    def drew(
-        self, began: int, ended: int, rows: Optional[int] = None, error: Optional[BaseException] = None
-    ) -> None:
+    def drew(self, began: int, ended: int, rows: Optional[int] = None, error: Optional[BaseException] = None) -> None:
         """Add one next(), or call.
 
         Args:

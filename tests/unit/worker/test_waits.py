@@ -67,7 +67,10 @@ class OutOfRangeError(Exception):
     """As TensorFlow's is called."""
 
 
-@pytest.mark.parametrize(("error", "ends"), [(StopIteration(), 1), (OutOfRangeError(), 1), (ValueError("a broken image"), 0), (KeyboardInterrupt(), 0)])
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [(StopIteration(), 1), (OutOfRangeError(), 1), (ValueError("a broken image"), 0), (KeyboardInterrupt(), 0)],
+)
 def test_a_step_that_fails_is_no_batch_and_no_end_of_the_dataset(error: BaseException, ends: int) -> None:
     made = way((1, 1), (1, 1))
     made.drew(10 * SECOND, 11 * SECOND, None, error)

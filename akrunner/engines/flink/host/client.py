@@ -10,11 +10,10 @@ import signal
 import subprocess
 import threading
 import zipfile
-from collections.abc import Mapping
 from importlib import util
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
 from akrunner import leftovers
 from akrunner.engines.flink import threads

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.host.client import Submitter
@@ -15,8 +14,7 @@ from akrunner.engines.flink.host.issue import JobKeys
 from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.watch import Watch
-from akrunner.engines.flink.program.submit import ENDED
-from akrunner.engines.flink.program.submit import Order
+from akrunner.engines.flink.program.submit import ENDED, Order
 from akrunner.errors import AkrunnerError, ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
 
 _TICK = 0.1

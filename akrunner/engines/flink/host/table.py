@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from akrunner import leftovers
 from akrunner.engines.flink.host.client import Submission, write_package
-from akrunner.engines.flink.program.submit import ENDED, words
-from akrunner.engines.flink.program.submit import Order
+from akrunner.engines.flink.program.submit import ENDED, Order, words
 from akrunner.engines.flink.threads import words_of
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.io.pairing import Pairing

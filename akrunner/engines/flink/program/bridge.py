@@ -32,8 +32,7 @@ from pyflink.util.java_utils import get_j_env_configuration
 
 from akrunner.column_types import UNITS, Family, type_of, wider
 from akrunner.engines.flink.program import rows
-from akrunner.engines.flink.program.submit import Order
-from akrunner.engines.flink.program.submit import words
+from akrunner.engines.flink.program.submit import Order, words
 from akrunner.engines.flink.taskmanager.function import FedSubtask, Subtask
 from akrunner.errors import ConfigError
 from akrunner.spec import JobSpec, Mode
@@ -139,9 +138,7 @@ def slots(table: Table, job: JobSpec) -> int:
     return max(int(_environment(table).get_parallelism()), fed) + len(job.cluster.tasks) - fed
 
 
-def submit(
-    table: Table, job: JobSpec, package: str, order: Order, options: Mapping[str, str], in_java: bool
-) -> Running:
+def submit(table: Table, job: JobSpec, package: str, order: Order, options: Mapping[str, str], in_java: bool) -> Running:
     """Submit the table's own job, with a subtask for each task in it.
 
     Args:
