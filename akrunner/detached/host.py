@@ -3,8 +3,8 @@
 ::
 
     stdin    a line of JSON: {"keys": ..., "port": ...}; at its end the subtask is gone, so everything ends
-    stdout   lines of JSON, each a `Word` of `akrunner.engines.flink.taskmanager.detached_host`: {"addresses": ..., "port": ..., "rows": ...}, {"log": line} ...,
-             then {"done": true} or {"failed": words}
+    stdout   lines of JSON, each a `Word` of `akrunner.engines.flink.taskmanager.detached_host`: {"addresses": ..., "port": ...,
+             "rows": ...}, {"log": line} ..., then {"done": true} or {"failed": words}
 """
 
 from __future__ import annotations
