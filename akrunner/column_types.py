@@ -219,6 +219,11 @@ def family_of(data_type: pa.DataType) -> Family | None:
     return row.family if row is not None else None
 
 
+def is_octets(data_type: pa.DataType) -> bool:
+    """Return whether a column of this type holds bytes: of any length, or all of one."""
+    return family_of(data_type) is Family.OCTETS
+
+
 def wider(row: ColumnType, has: Callable[[ColumnType], Any]) -> ColumnType | None:
     """Return the narrowest type for which `has` is true, among `row` and the wider types that hold all its values.
 

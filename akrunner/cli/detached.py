@@ -16,6 +16,7 @@ from akrunner.cli.engines import MASTER
 from akrunner.cli.flink import running_cluster
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, exit_codes, telling
+from akrunner.cli.stderr import say
 from akrunner.folders.words import harmless, printable
 
 if TYPE_CHECKING:
@@ -93,9 +94,9 @@ def submitted(job: Any, as_json: bool, quiet: bool) -> None:
         typer.echo(job.id)
     if not quiet:
         for command in ("status", "logs", "cancel"):
-            typer.echo(f"akrunner {command} {job.id[:8]} --flink-master {job.master}", err=True)
+            say(f"akrunner {command} {job.id[:8]} --flink-master {job.master}")
         if job.run is not None:
-            typer.echo(f"run: {job.run}   (akrunner show {job.run})", err=True)
+            say(f"run: {job.run}   (akrunner show {job.run})")
 
 
 def _place(job: str, flink_master: str | None) -> tuple[str, str]:
@@ -146,9 +147,7 @@ def status(
     else:
         _show(jobs)
         if job is not None and jobs[0].ended and jobs[0].succeeded is None:
-            typer.echo(
-                "akrunner: the job has ended; only its submitter knows how, as it was not submitted with --detach", err=True
-            )
+            say("akrunner: the job has ended; only its submitter knows how, as it was not submitted with --detach")
     if code:
         _end(jobs[0], code, as_json)
 
@@ -164,7 +163,7 @@ def _end(job: Status, code: int, as_json: bool) -> None:
     """End the command, and say on stderr why the job has not succeeded. Raises: typer.Exit: always."""
     if not as_json:
         why = "Flink does not say why" if job.state == "FAILED" else f"the job is {job.state}"
-        typer.echo(harmless(f"akrunner: {job.error or why}"), err=True)
+        say(harmless(f"akrunner: {job.error or why}"))
     raise typer.Exit(code)
 
 
@@ -204,7 +203,7 @@ def _of_run(run: Run, task: str | None, follow: bool, as_json: bool) -> None:
     if as_json:
         emit({"ok": code == 0, "exit_code": code, "run": run.id, "state": last.state, "lines": lines})
     elif code:
-        typer.echo(harmless(f"akrunner: {run.id} {last.state}: {last.message or 'its process is gone'}"), err=True)
+        say(harmless(f"akrunner: {run.id} {last.state}: {last.message or 'its process is gone'}"))
     if code:
         raise typer.Exit(code)
 

@@ -65,7 +65,7 @@ def list_(as_json: bool = typer.Option(False, "--json", help="JSON on stdout, fo
         return
     _show(rows)
     if missing:
-        typer.echo("not there: " + ", ".join(f"{name} (akrunner env create {name})" for name in missing), err=True)
+        stderr.say("not there: " + ", ".join(f"{name} (akrunner env create {name})" for name in missing))
 
 
 @app.command(
@@ -80,7 +80,7 @@ def probe(
     row = {"names": [], **asdict(found), "python": _dotted(found)}
     emit({"ok": True, "exit_code": 0, **row}) if as_json else _show([row])
     if not found.tensorflow:
-        typer.echo("it has no TensorFlow: tasks cannot run under it", err=True)
+        stderr.say("it has no TensorFlow: tasks cannot run under it")
 
 
 @app.command("create", help="Make the environment a name stands for. Takes minutes, and a network.")

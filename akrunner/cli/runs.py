@@ -18,6 +18,7 @@ from rich.text import Text
 import akrunner
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, exit_codes, telling
+from akrunner.cli.stderr import say
 from akrunner.folders.words import harmless, printable
 from akrunner.history.record import plain
 
@@ -89,12 +90,12 @@ def runs(
         emit({"ok": True, "exit_code": 0, "runs": [_asdict(one) for one in found]})
         return
     if not found:
-        typer.echo(f"no run {'that has failed ' if failed else ''}is kept yet", err=True)
+        say(f"no run {'that has failed ' if failed else ''}is kept yet")
         return
     with telling("runs were listed"):
         _table(found)
     if not every and len(found) == limit:
-        typer.echo(f"the newest {limit}; --all lists all", err=True)
+        say(f"the newest {limit}; --all lists all")
 
 
 @app.command("diff", help="Show in what two runs differ: arguments, versions, the last metrics, rows and times.")

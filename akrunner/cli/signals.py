@@ -43,6 +43,8 @@ _instead: Callable[[], object] | None = None
 _softly = False
 _writing = False
 _ending: threading.Timer | None = None
+#: what Python does with an exception that it has to drop
+_unraisable: Callable[[Any], object] = sys.__unraisablehook__
 #: seconds that a command's last output may take, behind a signal or a limit: enough on a busy machine, if somebody reads it
 _LAST_SECONDS = 4.0
 #: seconds between checks whether an import is over
@@ -68,13 +70,21 @@ def watch() -> None:
 
     A signal that this process ignores (Ctrl-C in a shell's background, SIGHUP under nohup) stays ignored.
     """
-    global _seen, _decided, _waiting, _instead, _softly
+    global _seen, _decided, _waiting, _instead, _softly, _unraisable
     _seen, _decided, _waiting, _instead, _softly = None, False, None, None, False
+    if sys.unraisablehook is not _dropped:
+        _unraisable, sys.unraisablehook = sys.unraisablehook, _dropped
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _came)
     for number in _TERMINATE:
         if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _came)
+
+
+def _dropped(what: Any) -> None:
+    """Say nothing of a signal's exception that Python drops because it came in a destructor: `check` raises it once more."""
+    if not isinstance(what.exc_value, (Interrupted, Terminated)):
+        _unraisable(what)
 
 
 def end_by_it() -> None:

@@ -189,6 +189,11 @@ def console(out: Stderr | None = None, **options: Any) -> Console:
     return Console(file=cast("IO[str]", out or Stderr()), highlight=False, soft_wrap=True, **options)
 
 
+def say(text: str) -> None:
+    """Print a text. Who is gone does not hear it, and the command goes on."""
+    Stderr().write(f"{text}\n")
+
+
 @contextlib.contextmanager
 def working() -> Iterator[Console]:
     """Yield a console on stderr for a block that works, and in which nobody waits for the reader. At its end the reader is waited

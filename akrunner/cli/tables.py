@@ -15,6 +15,7 @@ import akrunner
 from akrunner.cli import lines, values
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
+from akrunner.cli.stderr import say
 from akrunner.folders.words import harmless, printable
 from akrunner.io.csv_options import CsvOptions
 from akrunner.options.rows import ENDINGS, WRITTEN
@@ -64,7 +65,7 @@ def _store_of(project: str) -> TableStore:
 
 @functools.cache
 def _say_once(sentence: str) -> None:
-    typer.echo(sentence, err=True)
+    say(sentence)
 
 
 def say_stores(names: Iterable[str | None]) -> None:
@@ -224,7 +225,7 @@ def put(
         header=not no_header,
     )
     for note in done.notes:
-        typer.echo(harmless(f"warning: {note}"), err=True)
+        say(harmless(f"warning: {note}"))
     said = f"{'wrote' if overwrite else 'added'} {done.rows:,} row{'s' * (done.rows != 1)} to {name}"
     with telling(said):
         if as_json:
@@ -380,7 +381,7 @@ def _print(titles: list[str], rows: list[list[Any]]) -> None:
         typer.echo(line)
     more = grid.others(titles, fits, "a wider terminal shows them, --json has them all")
     if more:
-        typer.echo(more, err=True)
+        say(more)
 
 
 def _short(cell: str) -> str:

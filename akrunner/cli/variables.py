@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
 import functools
@@ -10,9 +9,8 @@ import os
 import re
 from collections.abc import Callable, Mapping
 
-import typer
-
 from akrunner.checks import check_host
+from akrunner.cli.stderr import say
 from akrunner.errors import ConfigError
 from akrunner.jobfile import HEADS
 from akrunner.options import COMMANDS, OPTIONS, of_command
@@ -81,9 +79,8 @@ def _refused(name: str, value: object) -> str:
 
 def tell(command: str) -> None:
     """Print to stderr what is wrong with the names of this process's variables. Args: command: as for `unread`."""
-    with contextlib.suppress(OSError):  # stderr may be closed
-        for told in unread(os.environ, command):
-            typer.echo(f"akrunner: {told}", err=True)
+    for told in unread(os.environ, command):
+        say(f"akrunner: {told}")
 
 
 def unread(environment: Mapping[str, str], command: str) -> list[str]:

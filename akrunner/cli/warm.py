@@ -16,6 +16,7 @@ import akrunner
 from akrunner import leftovers
 from akrunner.cli import given
 from akrunner.cli.guarded import EXIT_FAILED, emit, failure
+from akrunner.cli.stderr import say
 
 HELP = """
 Keep worker processes that have imported TensorFlow: `akrunner run` (and `akrunner.run` in any program of yours) takes one and begins in a tenth \
@@ -167,7 +168,7 @@ def _show(status: dict[str, Any] | None, as_json: bool, note: str) -> None:
         typer.echo("no warm workers are kept; `akrunner warm start` keeps some")
         return
     if note:
-        typer.echo(note, err=True)
+        say(note)
     typer.echo(in_words(status))
     for state, kept in (("is forked for each", status["templates"]), ("waits", status["spares"])):
         for one in kept:

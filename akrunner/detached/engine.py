@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import psutil
 
@@ -16,6 +15,7 @@ from akrunner.engines.flink.host.issue import JobKeys
 from akrunner.engines.flink.host.subtasks import Subtasks
 from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.engines.flink.keys import Keys
+from akrunner.engines.flink.program.submit import Order
 from akrunner.spec import JobSpec
 
 _EVERYWHERE = "0.0.0.0"
@@ -73,9 +73,9 @@ class _Told:
     def __init__(self, say: Callable[..., None]) -> None:
         self._say = say
 
-    def submit(self, order: Mapping[str, Any]) -> Submission:
-        told: dict[str, Any] = {"addresses": addresses(), "port": order["door"]["port"], "rows": order["door"]["rows"]}
-        self._say(machine=socket.gethostname(), **told)
+    def submit(self, order: Order) -> Submission:
+        door = order["door"]
+        self._say(addresses=addresses(), port=door["port"], rows=door["rows"], machine=socket.gethostname())
         return Submission()
 
     def cancel(self, job: Submission) -> None:

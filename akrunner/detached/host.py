@@ -3,8 +3,8 @@
 ::
 
     stdin    a line of JSON: {"keys": ..., "port": ...}; at its end the subtask is gone, so everything ends
-    stdout   lines of JSON: {"addresses": ..., "port": ..., "rows": ...}, {"log": line} ...,
-             then {"done": true} or {"failed": words}
+    stdout   lines of JSON, each a `Word` of `akrunner.engines.flink.taskmanager.detached_host`: {"addresses": ..., "port": ...,
+             "rows": ...}, {"log": line} ..., then {"done": true} or {"failed": words}
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from akrunner.engines.flink.taskmanager.detached_host import Word
 
 _END_SECONDS = 20.0
 _PROGRESS_SECONDS = 10.0
@@ -44,7 +49,7 @@ class Lines:
         self._warning_lines = 0
         self._logged = 0
 
-    def say(self, **word: Any) -> None:
+    def say(self, **word: Unpack[Word]) -> None:
         with self._lock:
             try:
                 self._out.write(json.dumps(word) + "\n")

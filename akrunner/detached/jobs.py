@@ -103,10 +103,11 @@ class Status:
     @property
     def succeeded(self) -> bool | None:
         """Whether the job has succeeded; None: it has not ended, or Flink does not know, as the submitter of a job that is not
-        detached ends Flink's part of it in the same way whether it has succeeded or failed."""
-        if self.state == "FINISHED":
-            return True if self.tag is not None else None
-        return False if self.ended else None
+        detached ends Flink's part of it in the same way whether it has succeeded or failed: it lets the subtasks finish, and
+        cancels those that take long."""
+        if self.tag is None and self.state in ("FINISHED", "CANCELED"):
+            return None
+        return self.state == "FINISHED" if self.ended else None
 
 
 def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: DetachedMode = "batch", **options: Any) -> Job:
@@ -400,7 +401,9 @@ def _error(cluster: Rest, job: str) -> str | None:
     # the last message of Python's, else Java's innermost cause
     last = [word for trace in traces for word in re.findall(r"^([A-Za-z_][\w.]*: .*)\n\n?\tat ", trace, re.MULTILINE)]
     causes = [cause for trace in traces for cause in re.findall(r"Caused by: (.*)", trace)]
-    return next(iter(last[-1:] or causes[-1:] or [trace.splitlines()[0] for trace in traces]), None)
+    found = next(iter(last[-1:] or causes[-1:] or [trace.splitlines()[0] for trace in traces]), None)
+    # where akrunner's own exceptions are declared says nothing to a user
+    return re.sub(r"^akrunner\.[\w.]+: ", "", found) if found is not None else None
 
 
 def cancel(master: str, job: str, seconds: float = 60.0) -> Status:

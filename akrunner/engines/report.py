@@ -25,6 +25,7 @@ from akrunner.launch.session import TaskSession
 from akrunner.launch.texts import text
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, SplitSpec, TaskSpec
+from akrunner.wire.failure import RECEIVING, SPOOL_FAILED
 
 #: the failure that is the root cause, then the others
 Failures = Sequence[tuple[TaskSpec, Failed]]
@@ -33,8 +34,6 @@ Failures = Sequence[tuple[TaskSpec, Failed]]
 _LITTLE = 1 << 20
 #: how many notes of a task are shown, and how many characters of each
 _NOTES, _NOTE = 100, 4000
-#: the first words of a worker's message that its disk does not take a table's rows
-_SPOOLED = "cannot spool a table's rows: "
 
 
 def of_record(record: Mapping[str, Any], schema: Schema) -> Failed:
@@ -71,10 +70,10 @@ def _of_a_spool(failed: Failed) -> Failed:
     (`akrunner.worker.tables.broker`, `akrunner.worker.link`)."""
     if failed.kind is not FailureKind.SCRIPT:
         return failed
-    at = failed.what.find(_SPOOLED)
+    at = failed.what.find(SPOOL_FAILED)
     if at >= 0:
         return dataclasses.replace(failed, kind=FailureKind.READ, what=failed.what[at:], traceback="")
-    received = failed.what.startswith("raised OSError while receiving rows")
+    received = failed.what.startswith(f"raised OSError {RECEIVING}")
     full = any(os.strerror(number) in failed.what for number in (errno.ENOSPC, errno.EDQUOT))
     return dataclasses.replace(failed, kind=FailureKind.READ, traceback="") if received and full else failed
 

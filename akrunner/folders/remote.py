@@ -43,6 +43,8 @@ _ZIPPED = re.compile(r"\.(gz|tgz)([?#]|\Z)", re.IGNORECASE)
 _NO_HTTP, _SAID = (http.client.BadStatusLine, http.client.LineTooLong), 60
 #: HTTP codes below 500 that are worth another try, and codes that mean that the file will never be there
 _TRIED_AGAIN, _FOR_GOOD = (408, 425, 429), (404, 410)
+#: status codes that lead to another URL
+_REDIRECTS = (301, 302, 303, 307, 308)
 #: why a file is too large: its bytes and the most that are allowed, or only the latter if it was not read to its end
 _OF_SIZE = "it has {} bytes; the most is {} (max_file_size=, --max-file-size)"
 _OF_MORE = "it has more than {} bytes; max_file_size (--max-file-size) allows more"
@@ -287,7 +289,8 @@ def _why(error: Exception, url: str) -> str:
     if isinstance(error, urllib.error.HTTPError) and 300 <= error.code < 400:
         if _leads_away(error):
             return redacted(f"it leads on to {str(error.headers.get('Location'))[:200]}, which is neither http nor https")
-        return "it is redirected without an end"
+        if error.code in _REDIRECTS and error.headers.get("Location"):
+            return "it is redirected without an end"
     if isinstance(error, _NO_HTTP) and not isinstance(error, http.client.RemoteDisconnected):
         said = " ".join(str(error).split())[:_SAID]
         return redacted(f"what answers there does not speak HTTP (it says {said!r})")

@@ -93,18 +93,13 @@ def most_tasks() -> tuple[int, str]:
     return min(((max(1, most), why) for most, why in _bounds()), key=lambda bound: bound[0])
 
 
-def memory_bytes() -> int:
-    """Return the machine's memory in bytes, or the limit of this process's control groups if that is less."""
-    return int(min([psutil.virtual_memory().total, *(most for most, _ in cgroups.memory())]))
-
-
 def memory_left() -> int:
-    """Return how many bytes of that memory are free."""
+    """Return how many bytes of memory are free on this machine, or in this process's control groups if that is less."""
     return max(0, int(min([psutil.virtual_memory().available, *(most - used for most, used in cgroups.memory())])))
 
 
 def _bounds() -> Iterator[tuple[int, str]]:
-    memory = memory_bytes()
+    memory = cgroups.memory_bytes()
     yield memory // _TASK_BYTES, f"{memory / 2**30:.1f} GiB of memory, {_TASK_BYTES >> 20} MiB for each at the very least"
     threads = [most for most, _ in cgroups.processes()]
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -38,6 +38,12 @@ def groups(controller: str, root: str = "/") -> list[str]:
     return found
 
 
+def memory_bytes(root: str = "/") -> int:
+    """Return the machine's memory in bytes, or the limit of this process's control groups if that is less."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min([machine, *(most for most, _ in memory(root))])
+
+
 def memory(root: str = "/") -> list[tuple[int, int]]:
     """Return (bytes a group may use, bytes it uses) for each group that has a limit.
 

@@ -13,6 +13,7 @@ import http.client
 import io
 import os
 import posixpath
+import re
 import socket
 import threading
 import time
@@ -200,6 +201,10 @@ def from_web(url: str, budget: Bound, unzipped: bool = False, silence: float | N
     with urllib.request.build_opener(_Http, _Https, _Redirects).open(
         request, timeout=SILENCE if silence is None else silence
     ) as source:
+        if source.status == http.HTTPStatus.PARTIAL_CONTENT and not _is_whole(given := source.headers.get("Content-Range", "")):
+            raise OSError(
+                f"its server sends a part of it, which nobody has asked for (206, {given[:100] or 'without a range'})"
+            )
         announced = source.headers.get("Content-Length", "")
         expected = int(announced) if announced.isdecimal() else None
         if expected is not None and expected > budget.most:
@@ -211,6 +216,12 @@ def from_web(url: str, budget: Bound, unzipped: bool = False, silence: float | N
             yield from _inflated(_read(source, expected))
         else:
             raise ValueError(f"its server sends it compressed as {way}, which nobody has asked for")
+
+
+def _is_whole(given: str) -> bool:
+    """Whether the range of an answer is all that there is: "bytes 0-99/100"."""
+    found = re.fullmatch(r"bytes 0-(\d+)/(\d+)", given.strip())
+    return found is not None and int(found[1]) + 1 == int(found[2])
 
 
 def _read(source: Any, expected: int | None) -> Generator[bytes, None, None]:

@@ -15,7 +15,7 @@ import termios
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 try:
@@ -23,7 +23,7 @@ try:
 except ImportError:  # beside a Flink subtask Python has only what Flink brings
     psutil = None
 
-from akrunner.launch import procfs
+from akrunner.launch import cgroups, procfs
 from akrunner.launch.pipes import Pipes
 from akrunner.wire import frames
 from akrunner.wire.ending import HOST, MARK, started
@@ -46,7 +46,8 @@ class Exit:
         cpu_seconds: user and system.
         time_ns: when its end was noticed, in nanoseconds since the epoch.
         lost: why it is not known how it ended, in words; "": it is known.
-        out_of_memory: whether the kernel's out-of-memory killer is known to have ended a process of this machine meanwhile.
+        memory: how many bytes its machine or container has; 0: not known. It is looked up only for a process that was killed.
+        out_of_memory: whether the kernel's out-of-memory killer is known to have ended a process of its container meanwhile.
     """
 
     code: int | None
@@ -55,6 +56,7 @@ class Exit:
     cpu_seconds: float
     time_ns: int
     lost: str = ""
+    memory: int = 0
     out_of_memory: bool = False
 
     def words(self) -> str:
@@ -64,14 +66,14 @@ class Exit:
         if self.signal is None:
             return f"exit code {self.code}"
         if self.signal == signal.SIGKILL:
-            memory = psutil.virtual_memory().total
             if self.out_of_memory:
                 by = "killed by the kernel's out-of-memory killer"
-            elif self.peak_rss > memory / 4:
+            elif self.peak_rss > self.memory / 4 > 0:
                 by = "killed, likely out of memory"
             else:
                 by = "killed from outside, by a person, a scheduler or the out-of-memory killer"
-            return f"SIGKILL (exit code 137): {by}; peak RSS {_size(self.peak_rss)} of {_size(memory)}"
+            of = f" of {_size(self.memory)}" if self.memory else ""
+            return f"SIGKILL (exit code 137): {by}; peak RSS {_size(self.peak_rss)}{of}"
         try:
             name = signal.Signals(self.signal).name
         except ValueError:
@@ -194,6 +196,7 @@ class LocalProcess(abc.ABC):
         self.sampled_rss = 0
         self.sampled_cpu = 0.0
         self.exit: Exit | None = None
+        self._oom_before = cgroups.killed()
         self._ended = threading.Event()
         self._waiter = threading.Thread(target=self._wait, name=f"akrunner-wait-{self.pid}", daemon=True)
         try:
@@ -222,6 +225,10 @@ class LocalProcess(abc.ABC):
             ended = self._awaited()
         except BaseException as e:
             ended = self._lost(f"waiting for it raised {type(e).__name__}: {e}")
+        # its parent may have told what memory it had
+        if ended.signal == signal.SIGKILL and not ended.memory:
+            out_of_memory = cgroups.killed() > self._oom_before
+            ended = replace(ended, memory=cgroups.memory_bytes(), out_of_memory=out_of_memory)
         # kill the processes that it started and left running
         self._signal_group(signal.SIGKILL)
         self.exit = ended

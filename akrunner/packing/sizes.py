@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,20 +50,27 @@ def some_rows(buckets: Mapping[str, int], ranks: str) -> pa.RecordBatch:
     for path, size in buckets.items():
         with pa.memory_map(path) as source:
             # a column without the others: the rest of the file is not read
-            there = np.concatenate([batch.column(ranks).to_numpy() for batch in pa.ipc.open_stream(source)])
-            most = max(1, min(rows, room * len(there) // max(1, size)))
-            last = np.partition(there, most - 1)[most - 1] if most < len(there) else there.max()
+            count, lowest = 0, np.empty(0, np.uint64)
+            for batch in pa.ipc.open_stream(source):
+                count += batch.num_rows
+                lowest = _least(np.concatenate([lowest, batch.column(ranks).to_numpy()]), rows)
+            last = _least(lowest, max(1, min(rows, room * count // max(1, size)))).max()
             source.seek(0)
             taken += [
                 batch.take(array_of(np.flatnonzero(batch.column(ranks).to_numpy() <= last)))
                 for batch in pa.ipc.open_stream(source)
             ]
-        rows, room = rows - len(there), room - size
+        rows, room = rows - count, room - size
         if rows <= 0 or room <= 0:
             break
     table = pa.Table.from_batches(taken)
     (batch,) = table.take(pc.sort_indices(table.column(ranks))).combine_chunks().to_batches()
     return batch
+
+
+def _least(values: np.ndarray[Any, Any], most: int) -> np.ndarray[Any, Any]:
+    """Return the least of some numbers, in no order. Args: most: how many at most, 1 or more."""
+    return values if len(values) <= most else np.partition(values, most - 1)[:most]
 
 
 @dataclass(frozen=True)

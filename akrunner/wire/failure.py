@@ -10,6 +10,9 @@ from typing import Optional
 
 from akrunner.wire.messages import Failure
 
+#: by these words of a record, the host tells a lack of disk space for rows from an error of the script: the phase of a task that
+#: receives its rows, and the first words of the error if the disk does not take the rows of a table that the script asked for
+RECEIVING, SPOOL_FAILED = "while receiving rows", "cannot spool a table's rows: "
 #: characters that are kept of the beginning, and of the end, of a message or traceback
 _MOST_CHARACTERS = 128 << 10
 

@@ -260,7 +260,7 @@ class Task(object):
         entry = self.alone(self.entry)
         rows = waited = 0
         if stream is None:
-            self.phase = "while receiving rows"
+            self.phase = failure.RECEIVING
             started = time.monotonic_ns()
             rows, end = link.wait_for_rows()
             waited = time.monotonic_ns() - started

@@ -11,7 +11,7 @@ from typing import Any
 from akrunner.engines.flink.connections import SILENCE_SECONDS
 
 #: the version of the messages; two ends with different versions refuse each other
-VERSION = 3
+VERSION = 4
 METHOD = "/akrunner.flink.Control/Attend"
 #: names of the metadata: a random text that one end has made up, and a proof that this end, or the other, knows the job's
 #: token

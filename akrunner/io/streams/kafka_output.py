@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from akrunner.column_types import is_octets
 from akrunner.errors import WriteError
 from akrunner.io.streams.avro_values import AvroValues, check_avro
 from akrunner.io.streams.base import START_SECONDS, TAKEN_ROWS, Address
@@ -316,7 +317,7 @@ class Transactions(Output):
 
 def _octets(column: pa.Array) -> list[bytes | None]:
     """Return the bytes, or the text as UTF-8, of a column's values."""
-    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+    if is_octets(column.type):
         return list(column.to_pylist())
     found: list[bytes | None] = column.cast(pa.string()).cast(pa.binary()).to_pylist()
     return found

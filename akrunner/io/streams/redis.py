@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from akrunner.arrays import first_wrong
+from akrunner.column_types import is_octets
 from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import asked
@@ -361,7 +362,7 @@ def _entries(answer: Any) -> list[Any]:
 def _column(field: pa.Field, fields: list[dict[bytes, bytes]], where: Where | None) -> pa.Array:
     name = field.name.encode()
     octets = pa.array([one.get(name) for one in fields], pa.binary())
-    if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+    if is_octets(field.type):
         return asked(octets, field, 0)
     try:
         return asked(asked(octets, pa.field(field.name, pa.string()), 0), field, 0)
@@ -450,7 +451,7 @@ def _fields(batch: pa.RecordBatch) -> list[list[bytes]]:
     """Return the fields and values of each row's entry; a null has no field."""
     names = [name.encode() for name in batch.schema.names]
     columns = [
-        (column if pa.types.is_binary(column.type) else column.cast(pa.string()).cast(pa.binary())).to_pylist()
+        (column if is_octets(column.type) else column.cast(pa.string()).cast(pa.binary())).to_pylist()
         for column in batch.columns
     ]
     made = [[word for name, value in zip(names, row) if value is not None for word in (name, value)] for row in zip(*columns)]

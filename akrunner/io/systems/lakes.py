@@ -19,6 +19,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from akrunner.arrays import decoded
+from akrunner.column_types import is_octets
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.io.casts import asked
 from akrunner.io.partitions import NULL
@@ -186,7 +187,7 @@ def _stored(field: pa.Field, kind: pa.DataType, shown: str, narrow: bool) -> pa.
         return pa.date32()
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view":
         return pa.string()
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or str(kind) == "binary_view":
+    if is_octets(kind):
         return pa.binary()
     if pa.types.is_time(kind) and not narrow:
         return pa.time64("us")

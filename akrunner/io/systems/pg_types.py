@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from akrunner.column_types import is_octets
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.io.pg_ranges import Column, in_query
 from akrunner.io.systems.base import quoted
@@ -42,8 +43,6 @@ _WRITTEN: Mapping[pa.DataType, str] = {
     pa.float64(): "double precision",
     pa.string(): "text",
     pa.large_string(): "text",
-    pa.binary(): "bytea",
-    pa.large_binary(): "bytea",
     pa.date32(): "date",
     pa.date64(): "date",
     pa.time32("s"): "time without time zone",
@@ -57,7 +56,6 @@ _SENT: Mapping[pa.DataType, pa.DataType] = {
     pa.time32("s"): pa.time64("us"),
     pa.time32("ms"): pa.time64("us"),
     pa.large_string(): pa.string(),
-    pa.large_binary(): pa.binary(),
 }
 _OID = re.compile(r"unnamed<oid:(\d+)>")
 
@@ -177,6 +175,8 @@ def _written(name: str, kind: pa.DataType, shown: str) -> Written:
         return Written(name, f"timestamp {zone} time zone", pa.timestamp("us", kind.tz and "UTC"))
     elif pa.types.is_decimal(kind) and kind.precision <= 38 and kind.scale >= 0:
         return Written(name, f"numeric({kind.precision},{kind.scale})", kind)
+    elif is_octets(kind):
+        return Written(name, "bytea", pa.binary())
     elif kind in _WRITTEN:
         return Written(name, _WRITTEN[kind], _SENT.get(kind, kind))
     raise SinkError(

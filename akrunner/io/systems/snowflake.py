@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from akrunner.column_types import is_octets
 from akrunner.errors import ConfigError, SinkError
 from akrunner.io.commits import closing, last_step, still_runs
 from akrunner.io.paths import local_path
@@ -45,8 +46,7 @@ _TYPES: Sequence[tuple[Callable[[pa.DataType], bool], str]] = (
     (pa.types.is_floating, "DOUBLE"),
     (pa.types.is_string, "VARCHAR"),
     (pa.types.is_large_string, "VARCHAR"),
-    (pa.types.is_binary, "BINARY"),
-    (pa.types.is_large_binary, "BINARY"),
+    (is_octets, "BINARY"),
     (pa.types.is_date, "DATE"),
     (pa.types.is_time, "TIME"),
 )

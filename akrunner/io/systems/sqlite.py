@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from akrunner.column_types import is_octets
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.commits import last_step
@@ -223,7 +224,7 @@ def _sent(name: str, kind: pa.DataType, shown: str) -> tuple[str, pa.DataType]:
         return "INTEGER", pa.int64()
     if pa.types.is_floating(kind):
         return "REAL", pa.float64()
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if is_octets(kind):
         return "BLOB", pa.binary()
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_decimal(kind):
         return "TEXT", pa.string()

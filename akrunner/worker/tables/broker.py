@@ -17,7 +17,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
-from akrunner.wire import frames, messages, tables
+from akrunner.wire import failure, frames, messages, tables
 from akrunner.worker.tables.errors import TableError, failed
 
 _BUFFER = 1 << 20
@@ -360,7 +360,7 @@ class Broker(object):
         error = self._append(spool, reader, rows, size)
         with self._changed:
             if error is not None and spool.error is None:
-                spool.error = ("OSError", "cannot spool a table's rows: %s: %r" % (error.strerror, spool.path))
+                spool.error = ("OSError", "%s%s: %r" % (failure.SPOOL_FAILED, error.strerror, spool.path))
             spool.chunks += 1
             spool.rows += rows
             spool.size += CHUNK.size + size

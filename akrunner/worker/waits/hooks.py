@@ -20,6 +20,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, MutableMapping, Optional, Sequence
 
 from akrunner.worker.waits import drawing, meter, naming, pipeline, python, saves, shown, timing, tracing
+from akrunner.worker.waits.ways import is_end
 
 if TYPE_CHECKING:
     from akrunner.worker.waits.meter import Meter
@@ -86,8 +87,8 @@ def _watch_draws(made: Meter) -> None:
             if began < quick.until and id(source) == quick.of and thread() == quick.thread:
                 try:
                     drawn = real(*args, **kwargs)
-                except BaseException:
-                    quick.ends += 1
+                except BaseException as e:
+                    quick.ends += is_end(e)
                     raise
                 finally:
                     quick.last = clock()

@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional
 
 from akrunner.worker.waits import meter, shown
+from akrunner.worker.waits.ways import is_end
 
 if TYPE_CHECKING:
     from akrunner.worker.waits.ways import Quick, Way
@@ -41,8 +42,8 @@ def quickly(quick: Quick, began: int, real: Callable[..., Any], args: Any, kwarg
     """Call `real` and return its result. The step is only counted, and its time added up."""
     try:
         made = real(*args, **kwargs)
-    except BaseException:
-        quick.ends += 1
+    except BaseException as e:
+        quick.ends += is_end(e)
         raise
     finally:
         quick.last = meter.clock()
@@ -119,19 +120,22 @@ def timed(
     inside.call = name
     try:
         drawn = real(*args, **kwargs)
-    except BaseException:
-        _told(made, way, began, None, True)
+    except BaseException as e:
+        _told(made, way, began, None, e)
         raise
     finally:
         inside.call = False
-    _told(made, way, began, drawn if rows_of else None, False, rows_of)
+    _told(made, way, began, drawn if rows_of else None, None, rows_of)
     return drawn
 
 
-def _told(made: meter.Meter, way: Way, began: int, drawn: Any, end: bool, rows_of: Optional[Callable[..., Any]] = None) -> None:
+def _told(
+    made: meter.Meter, way: Way, began: int, drawn: Any, error: Optional[BaseException],
+    rows_of: Optional[Callable[..., Any]] = None,
+) -> None:  # fmt: skip
     try:
         now = meter.clock()
-        way.drew(began, now, rows_of(drawn, way.quick) if rows_of is not None and drawn is not None else None, end)
+        way.drew(began, now, rows_of(drawn, way.quick) if rows_of is not None and drawn is not None else None, error)
         made.after(way, now)
     except Exception as e:
         off(e)
@@ -171,7 +175,7 @@ def _way_of_batches() -> Optional[Way]:
 def _came(way: Way, began: int, batch: Any, rows_of: Optional[Callable[..., Any]]) -> None:
     """Note that a batch has come; or, without `rows_of`, that there are no more."""
     try:
-        way.drew(began, meter.clock(), rows_of(batch) if rows_of else None, rows_of is None)
+        way.drew(began, meter.clock(), rows_of(batch) if rows_of else None, None if rows_of else StopIteration())
         if way.calls == 1 and _now["meter"] is not None:
             _now["meter"].first_step(way)
         if way.calls == 2 and _now["meter"] is not None:

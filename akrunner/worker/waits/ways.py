@@ -16,6 +16,11 @@ _MOST_NODES = 64
 _MOST_PARTS = 8
 
 
+def is_end(error: BaseException) -> bool:
+    """Return whether an iterator raised this because it has no more batches, and not because a batch could not be made."""
+    return type(error).__name__ in ("OutOfRangeError", "OutOfRangeException", "StopIteration")
+
+
 class Quick(object):
     """Steps so short that akrunner only reads the clock twice for each: `hooks` counts them, `Way.settle` takes them over.
 
@@ -144,13 +149,13 @@ class Way(object):
             found = self.parts[of] = Part()
         self.part = found
 
-    def drew(self, began: int, ended: int, rows: Optional[int] = None, end: bool = False) -> None:
+    def drew(self, began: int, ended: int, rows: Optional[int] = None, error: Optional[BaseException] = None) -> None:
         """Add one next(), or call.
 
         Args:
             began, ended: its times, in ns.
             rows: how many rows it drew, None if unknown.
-            end: whether it found that there are no more.
+            error: what it raised in place of a batch.
         """
         gap = began - self._last if self._last is not None else 0
         took = ended - began
@@ -167,13 +172,13 @@ class Way(object):
         self.calls += 1
         part.calls += 1
         self._last = ended
-        if end:
-            self.ended[self.source] = self.ended.get(self.source, 0) + 1
+        if error is not None:
+            self.ended[self.source] = self.ended.get(self.source, 0) + is_end(error)
         else:
             self.batches += 1
             self.rows = None if rows is None or self.rows is None else self.rows + rows
         if self.calls > 2:
-            self._window(ended, not end, took, gap)
+            self._window(ended, error is None, took, gap)
 
     def settle(self) -> None:
         """Add the steps that were timed quickly. There are none before the third call."""

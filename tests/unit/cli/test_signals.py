@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.
 @pytest.fixture
 def watched() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in NUMBERS}
+    hook = sys.unraisablehook
     signals.watch()
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -30,6 +31,7 @@ def watched() -> Iterator[None]:
     signals.watch()
     for number, handler in before.items():
         signal.signal(number, handler)
+    sys.unraisablehook = hook
 
 
 @pytest.mark.parametrize("number", NUMBERS[:-1])
@@ -136,6 +138,25 @@ def test_a_second_signal_raises(watched: None) -> None:
         signal.raise_signal(signal.SIGTERM)
         marks.append("went on")
     assert marks == ["told"]
+
+
+def test_what_python_drops_of_a_signal_is_not_printed_and_raised_later(watched: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(signals, "_unraisable", lambda what: told.append(what.exc_type))
+
+    class Last:
+        def __init__(self, ends: Callable[[], object]) -> None:
+            self.ends = ends
+
+        def __del__(self) -> None:
+            self.ends()
+
+    Last(lambda: signal.raise_signal(signal.SIGINT))
+    assert told == []
+    with pytest.raises(signals.Interrupted):
+        signals.check()
+    Last(lambda: 1 // 0)
+    assert told == [ZeroDivisionError]
 
 
 def test_without_a_signal_nothing_is_called(watched: None) -> None:

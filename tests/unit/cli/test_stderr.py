@@ -301,3 +301,15 @@ def test_without_a_descriptor_it_is_python_s_own(capsys: pytest.CaptureFixture[s
         console.print("said")
         assert not console.is_terminal
     assert capsys.readouterr().err == "said\n"
+
+
+def test_every_command_speaks_in_this_way_on_stderr() -> None:
+    """Else a reader who is gone ends the command, and it blames stdout. `signals` has a lock of its own to mind."""
+    places = [path for path in Path(stderr.__file__).parent.glob("*.py") if path.name not in ("stderr.py", "signals.py")]
+    assert len(places) > 20
+    other = [path.name for path in places if re.search(r"err=True|file=sys\.stderr|stderr\.write", path.read_text())]
+    assert other == []
+
+
+def test_a_sentence_for_a_reader_who_is_gone_is_no_error(gone: None) -> None:
+    stderr.say("x" * 100_000)

@@ -189,6 +189,17 @@ def test_whether_a_job_with_a_submitter_succeeds_is_not_waited_for(state: str) -
                 detached.wait(master, job, 0.02)
 
 
+def test_how_a_job_with_a_submitter_ended_is_known_to_nobody_else_but_that_it_failed() -> None:
+    states = {"RUNNING": None, "FINISHED": None, "CANCELED": None, "FAILED": False}
+    assert {state: detached.Status("abc", "akrunner a.py", state, 1.0, 2, 2).succeeded for state in states} == states
+
+
+def test_why_a_job_failed_names_no_module_of_akrunner_s() -> None:
+    trace = "java.lang.Exception: x\nakrunner.engines.flink.taskmanager.line.HostGone: the job's host has gone\n\n\tat a.b(C.java:1)"
+    cluster: Any = SimpleNamespace(traces=lambda job: [trace])
+    assert jobs._error(cluster, "abc") == "the job's host has gone"
+
+
 def test_whether_a_detached_job_has_succeeded_is_known_once_it_has_ended() -> None:
     states = {"RUNNING": None, "FINISHED": True, "FAILED": False, "CANCELED": False}
     seen = {state: detached.Status("abc", "akrunner a.py [12]", state, 1.0, 2, 2).succeeded for state in states}

@@ -144,6 +144,15 @@ def test_what_a_server_has_compressed_on_its_way_comes_as_it_was(monkeypatch: py
     assert "broke off" in got["cut.jpg"][1] and isinstance(got["cut.jpg"][1], remote.Unfetched)
 
 
+def test_an_answer_that_leads_nowhere_is_told_by_its_number_and_a_loop_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_PAUSE", 0.001)
+    answers = {"304": b"HTTP/1.0 304 Not Modified\r\n\r\n", "302": b"HTTP/1.0 302 Found\r\n\r\n"}
+    with _answering(answers) as (url, _):
+        answers["loop"] = f"HTTP/1.0 302 Found\r\nLocation: {url}loop\r\n\r\n".encode()
+        said = {name: remote.Fetcher(_MB).get(url + name)[1] for name in answers}
+    assert "304" in said["304"] and "302" in said["302"] and said["loop"] == "it is redirected without an end"
+
+
 def test_what_speaks_no_http_and_where_a_server_leads_nowhere_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "_PAUSE", 0.001)
     answers = {"ssh": b"SSH-2.0-OpenSSH_9.2\r\n", "port": b"HTTP/1.0 302 Found\r\nLocation: http://localhost:99999/x\r\n\r\n"}

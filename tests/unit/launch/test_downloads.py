@@ -10,6 +10,7 @@ import http.server
 import io
 import itertools
 import random
+import re
 import threading
 import urllib.error
 import urllib.request
@@ -41,7 +42,7 @@ def server(answers: Answers) -> Iterator[str]:
         def do_GET(self) -> None:
             asked.append(self.path)
             headers, body = answers[self.path]
-            self.send_response(200)
+            self.send_response(206 if "Content-Range" in headers else 200)
             for name, value in {"Content-Length": str(len(body)), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
@@ -88,6 +89,17 @@ def test_another_length_than_was_announced_is_an_error(server: str, answers: Ans
             read(f"{server}/a")
     else:
         assert b"".join(read(f"{server}/a")) == b"x" * 96, "what stands behind it is nothing of the answer"
+
+
+@pytest.mark.parametrize("given", ["bytes 0-99/3334", "bytes 100-199/200", "bytes 0-99/*", "nonsense"])
+def test_a_part_that_nobody_has_asked_for_is_not_taken_for_the_whole(server: str, answers: Answers, given: str) -> None:
+    answers["/a"] = {"Content-Range": given}, b"x" * 100
+    with pytest.raises(
+        OSError, match=rf"^its server sends a part of it, which nobody has asked for \(206, {re.escape(given)}\)$"
+    ):
+        read(f"{server}/a")
+    answers["/a"] = {"Content-Range": "bytes 0-99/100"}, b"x" * 100
+    assert b"".join(read(f"{server}/a")) == b"x" * 100
 
 
 def test_signs_of_any_language_and_blanks_are_written_as_urls_have_them(server: str, answers: Answers) -> None:

@@ -53,11 +53,15 @@ def test_an_end_is_said_in_words(end: Exit, words: str) -> None:
         (700 << 20, True, "killed by the kernel's out-of-memory killer; peak RSS 700 MiB of 16.0 GiB"),
     ],
 )  # fmt: skip
-def test_who_may_have_killed_it_is_said(peak: int, known: bool, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=16 * GIB))
-    assert (
-        dataclasses.replace(ended(None, signal.SIGKILL, peak), out_of_memory=known).words()
-        == f"SIGKILL (exit code 137): {words}"
+def test_who_may_have_killed_it_is_said(peak: int, known: bool, words: str) -> None:
+    killed = dataclasses.replace(ended(None, signal.SIGKILL, peak), memory=16 * GIB, out_of_memory=known)
+    assert killed.words() == f"SIGKILL (exit code 137): {words}"
+
+
+def test_without_the_memory_of_its_machine_none_is_named() -> None:
+    told = ended(None, signal.SIGKILL, 5 * GIB).words()
+    assert told == (
+        "SIGKILL (exit code 137): killed from outside, by a person, a scheduler or the out-of-memory killer; peak RSS 5.0 GiB"
     )
 
 
@@ -114,6 +118,19 @@ def test_its_end_is_noticed_and_its_children_are_killed(pipes: Pipes) -> None:
     # its number may be another process's by now
     one.terminate(), one.kill(), one.signal(signal.SIGINT), one.abandon()
     assert one.signals == [signal.SIGKILL]
+
+
+@pytest.mark.parametrize("counts", [(3, 3), (3, 4)])
+def test_of_a_killed_process_it_is_known_what_memory_it_had(
+    counts: tuple[int, int], pipes: Pipes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is that of its container, and the killer's count that of its container, too: on Flink both are the TaskManager's."""
+    killed = iter(counts)
+    monkeypatch.setattr(process, "cgroups", SimpleNamespace(killed=lambda: next(killed), memory_bytes=lambda: 2 * GIB))
+    one = StandIn(pipes, ended(None, signal.SIGKILL, GIB))
+    one.end.set()
+    end = one.wait(60)
+    assert end is not None and (end.memory, end.out_of_memory) == (2 * GIB, counts == (3, 4))
 
 
 def test_an_end_that_nobody_knows_is_an_end_too(pipes: Pipes) -> None:

@@ -153,7 +153,7 @@ def waited_for(*said: dict[str, Any]) -> Exit:
 
 
 def test_how_a_worker_has_ended_is_what_its_keeper_says() -> None:
-    told = Exit(None, 9, 100, 0.5, 7)
+    told = Exit(None, 9, 100, 0.5, 7, memory=64)
     assert waited_for({"exit": dataclasses.asdict(told)}) == told
 
 

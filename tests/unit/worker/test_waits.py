@@ -59,8 +59,30 @@ def test_the_first_step_is_not_counted() -> None:
 
 def test_the_call_that_finds_the_end_is_no_batch() -> None:
     made = way((1, 1), (1, 1))
-    made.drew(10 * SECOND, 11 * SECOND, None, True)
+    made.drew(10 * SECOND, 11 * SECOND, None, StopIteration())
     assert made.batches == 2 and made.rows == 64 and made.wait == 2 * SECOND
+
+
+class OutOfRangeError(Exception):
+    """As TensorFlow's is called."""
+
+
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [(StopIteration(), 1), (OutOfRangeError(), 1), (ValueError("a broken image"), 0), (KeyboardInterrupt(), 0)],
+)
+def test_a_step_that_fails_is_no_batch_and_no_end_of_the_dataset(error: BaseException, ends: int) -> None:
+    made = way((1, 1), (1, 1))
+    made.drew(10 * SECOND, 11 * SECOND, None, error)
+    assert made.batches == 2 and sum(made.ended.values()) == ends
+
+    def step() -> None:
+        raise error
+
+    quick = ways.Quick()
+    with pytest.raises(type(error)):
+        timing.quickly(quick, meter.clock(), step, (), {})
+    assert (quick.ends, quick.calls) == (ends, 0)
 
 
 def test_it_is_known_how_often_each_dataset_came_to_its_end(clocks: meter.Meter) -> None:
@@ -71,7 +93,7 @@ def test_it_is_known_how_often_each_dataset_came_to_its_end(clocks: meter.Meter)
         clocks.draws_from(iterator, pipeline_of)
         for end in (False, ends):
             clocks.before(made, iterator)
-            made.drew(0, SECOND, 8, end)
+            made.drew(0, SECOND, 8, StopIteration() if end else None)
     assert [one["ended"] for one in clocks.record()["pipelines"]] == [0, 2]
     # of a single dataset it is the end of whatever was drawn from: a session's graph has no pipeline of its own
     del clocks.pipelines[1]
@@ -603,7 +625,7 @@ def test_what_a_disk_gave_before_the_first_step_is_tensorflows(clocks: meter.Met
     assert way is not None
     for _ in range(2):
         began = clocks.before(way)
-        way.drew(began, meter.clock(), None, False)
+        way.drew(began, meter.clock(), None)
         clocks.after(way, meter.clock())
     assert clocks.record()["disk"] == 50
 

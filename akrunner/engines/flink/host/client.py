@@ -10,16 +10,15 @@ import signal
 import subprocess
 import threading
 import zipfile
-from collections.abc import Mapping
 from importlib import util
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
 from akrunner import leftovers
 from akrunner.engines.flink import threads
 from akrunner.engines.flink.host.rest import HEADERS, Address, Rest
-from akrunner.engines.flink.program.submit import ENDED
+from akrunner.engines.flink.program.submit import ENDED, Order, Word
 from akrunner.errors import ClusterError, StartError
 from akrunner.foreign import ours
 
@@ -61,11 +60,11 @@ class Submission:
 class Submitter(Protocol):
     """Submits akrunner's jobs to Flink."""
 
-    def submit(self, order: Mapping[str, Any]) -> Submission:
+    def submit(self, order: Order) -> Submission:
         """Submit a job.
 
         Args:
-            order: `subtasks`, `door` (the host's, as `Door.carried` gives it), and what else the submitter takes.
+            order: what the job is; the submitter adds what it knows itself.
         """
         ...
 
@@ -141,7 +140,7 @@ class Client:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def submit(self, order: Mapping[str, Any]) -> Submission:
+    def submit(self, order: Order) -> Submission:
         """Submit a job.
 
         Args:
@@ -191,7 +190,7 @@ class Client:
         self._log.close()
         leftovers.drop(self.folder)
 
-    def _write(self, word: Mapping[str, Any]) -> None:
+    def _write(self, word: Order) -> None:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(word).encode() + b"\n")
@@ -202,7 +201,7 @@ class Client:
     def _listen(self, said: IO[bytes]) -> None:
         while line := said.readline(_LINE_BYTES):
             try:
-                word = json.loads(line)
+                word: Word = json.loads(line)
                 job = self._jobs[word["of"]]
             except (ValueError, KeyError, TypeError, RecursionError):
                 continue  # a line that a library has printed

@@ -24,6 +24,7 @@ from akrunner.engines.flink.host.java import java_home
 from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.engines.flink.host.table import FlinkTable, ProgramGraph
 from akrunner.engines.flink.host.there import check_slots, check_version, pyflink_version, reachable_host
+from akrunner.engines.flink.program.submit import Order
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import ClusterError, ConfigError, StartError
 from akrunner.io.pairing import Pairing
@@ -321,7 +322,7 @@ class FlinkEngine:
         taken = self._take_kept(count)
         if taken is None:
             client = self._live_client()
-            order = {"python": self.python_executable, "options": self.options, "name": name}
+            order: Order = {"python": self.python_executable, "options": self.options, "name": name}
             try:
                 taken = self._subtasks_of(client, count, order, self._address)
             except BaseException:
@@ -332,7 +333,7 @@ class FlinkEngine:
         return taken
 
     def _subtasks_of(
-        self, client: Submitter, count: int, order: Mapping[str, Any], cluster: Address | None, with_rows: int = 0
+        self, client: Submitter, count: int, order: Order, cluster: Address | None, with_rows: int = 0
     ) -> Subtasks:
         """Return the subtasks of a Flink job, with keys of its own. The arguments are as for `Subtasks`."""
         from akrunner.engines.flink.host.subtasks import Subtasks
@@ -374,12 +375,20 @@ class FlinkEngine:
         self._check_cluster(len(job.cluster.tasks))
         client = self._live_client()
         try:
-            order = {"python": self.python_executable, "options": self.options, "name": name}
             keys = issued(self.tls)
             host = {"keys": dataclasses.asdict(keys.host), "port": self.port}
-            secrets = {"host": host, "agents": dataclasses.asdict(keys.agents)}
             submitted = client.submit(
-                {**order, **secrets, "subtasks": len(job.cluster.tasks), "module": module, "archive": archive, "tag": tag}
+                Order(
+                    python=self.python_executable,
+                    options=self.options,
+                    name=name,
+                    subtasks=len(job.cluster.tasks),
+                    module=module,
+                    archive=archive,
+                    tag=tag,
+                    host=host,
+                    agents=dataclasses.asdict(keys.agents),
+                )
             )
             submitted.known.wait()
             if not submitted.id:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.host.client import Submitter
@@ -15,7 +14,7 @@ from akrunner.engines.flink.host.issue import JobKeys
 from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.watch import Watch
-from akrunner.engines.flink.program.submit import ENDED
+from akrunner.engines.flink.program.submit import ENDED, Order
 from akrunner.errors import AkrunnerError, ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
 
 _TICK = 0.1
@@ -58,7 +57,7 @@ class Subtasks:
         client: Submitter,
         host: str,
         count: int,
-        order: Mapping[str, Any],
+        order: Order,
         keys: JobKeys,
         master: Address | None = None,
         port: int | None = None,
@@ -74,7 +73,7 @@ class Subtasks:
         self._master = master
         self._watch: Watch | None = None
         self._control = ControlServer(host, keys.host, port, count)
-        wanted: dict[str, Any] = {**order, "subtasks": count, "door": self._control.door(host, keys.agents).carried()}
+        wanted: Order = {**order, "subtasks": count, "door": self._control.door(host, keys.agents).carried()}
         try:
             self.submitted = client.submit(wanted)
         except BaseException:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from akrunner import leftovers
 from akrunner.engines.flink.host.client import Submission, write_package
-from akrunner.engines.flink.program.submit import ENDED, words
+from akrunner.engines.flink.program.submit import ENDED, Order, words
 from akrunner.engines.flink.threads import words_of
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.io.pairing import Pairing
@@ -158,7 +158,7 @@ class ProgramSubmitter:
         self._running: Any = None
         self._watching: threading.Thread | None = None
 
-    def submit(self, order: Mapping[str, Any]) -> Submission:
+    def submit(self, order: Order) -> Submission:
         """Submit the job.
 
         Raises:
@@ -208,7 +208,7 @@ class ProgramGraph:
         self._submission = Submission()
         self._watching: threading.Thread | None = None
 
-    def submit(self, order: Mapping[str, Any]) -> Submission:
+    def submit(self, order: Order) -> Submission:
         from akrunner.engines.flink.program import bridge
 
         with _explained():

@@ -32,7 +32,7 @@ from pyflink.util.java_utils import get_j_env_configuration
 
 from akrunner.column_types import UNITS, Family, type_of, wider
 from akrunner.engines.flink.program import rows
-from akrunner.engines.flink.program.submit import words
+from akrunner.engines.flink.program.submit import Order, words
 from akrunner.engines.flink.taskmanager.function import FedSubtask, Subtask
 from akrunner.errors import ConfigError
 from akrunner.spec import JobSpec, Mode
@@ -138,9 +138,7 @@ def slots(table: Table, job: JobSpec) -> int:
     return max(int(_environment(table).get_parallelism()), fed) + len(job.cluster.tasks) - fed
 
 
-def submit(
-    table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], in_java: bool
-) -> Running:
+def submit(table: Table, job: JobSpec, package: str, order: Order, options: Mapping[str, str], in_java: bool) -> Running:
     """Submit the table's own job, with a subtask for each task in it.
 
     Args:
@@ -215,7 +213,7 @@ def attach(
     table: Table,
     job: JobSpec,
     package: str,
-    order: Mapping[str, Any],
+    order: Order,
     options: Mapping[str, str],
     in_java: bool,
     schema: pa.Schema,
@@ -249,7 +247,7 @@ def _apart(environment: StreamExecutionEnvironment) -> Iterator[None]:
 
 
 def _places(
-    table: Table, job: JobSpec, package: str, order: Mapping[str, Any], options: Mapping[str, str], in_java: bool, goes_on: bool
+    table: Table, job: JobSpec, package: str, order: Order, options: Mapping[str, str], in_java: bool, goes_on: bool
 ) -> DataStream:
     """Build a subtask for each task into the table's own job.
 

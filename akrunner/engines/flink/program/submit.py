@@ -2,9 +2,9 @@
 
 ::
 
-    stdin    lines of JSON: {"submit": number, ...}, {"cancel": number}; when it ends, all jobs that are not
+    stdin    lines of JSON, each an `Order`: {"submit": number, ...}, {"cancel": number}; when it ends, all jobs that are not
              detached are cancelled, and the process ends
-    stdout   lines of JSON: {"of": number, "job": id}, {"of": number, "state": ...}, {"of": number, "failed": words}
+    stdout   lines of JSON, each a `Word`: {"of": number, "job": id}, {"of": number, "state": ...}, {"of": number, "failed": words}
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 _POLL_SECONDS = 0.2
 _CANCEL_SECONDS = 10.0
@@ -31,6 +31,51 @@ _NO_SECRET = "akrunner"
 _TRACEBACK = "Traceback (most recent call last):"
 
 
+class Order(TypedDict, total=False):
+    """What the submitter wants: that a job is submitted, or that one is cancelled.
+
+    Attributes:
+        submit: the number that the job gets; `cancel` has the number of a job that got one.
+        package: the path of akrunner as a zip.
+        remote: Flink's options for the cluster's REST service; None for a cluster inside this process.
+        brings_python: whether the job brings Flink's Python to the cluster.
+        name: the job's name in Flink.
+        python: the interpreter of Flink's Python workers.
+        options: the user's settings of Flink.
+        subtasks: how many there are, one for each task.
+        door: the host's door, as `Door.carried` gives it; a detached job has none yet.
+        archive, module, tag: only of a detached job: the path of the zip that tells the host what to do, the module that it
+            runs, and the mark of its lines in logs.
+        host, agents: only of a detached job: the keys of both ends.
+    """
+
+    submit: int
+    cancel: int
+    package: str
+    remote: Mapping[str, str] | None
+    brings_python: bool
+    name: str
+    python: str
+    options: Mapping[str, str]
+    subtasks: int
+    door: Mapping[str, Any]
+    archive: str
+    module: str
+    tag: str
+    host: Mapping[str, Any]
+    agents: Mapping[str, Any]
+
+
+class Word(TypedDict, total=False):
+    """What is known of a job. Attributes: of: its number; job: Flink's id of it; state: Flink's word for its state; failed: why it
+    has failed."""
+
+    of: int
+    job: str
+    state: str
+    failed: str
+
+
 class Running:
     """One job that runs."""
 
@@ -39,7 +84,7 @@ class Running:
         self.client = client
         self.result = client.get_job_execution_result()
         self.state = ""
-        say(of=number, job=str(client.get_job_id()))
+        say(Word(of=number, job=str(client.get_job_id())))
 
     def look(self) -> bool:
         """Report what has become of the job. Returns whether it has ended."""
@@ -48,10 +93,10 @@ class Running:
             try:
                 self.result.result()
             except BaseException as e:
-                say(of=self.number, failed=words(e))
+                say(Word(of=self.number, failed=words(e)))
         if state != self.state:
             self.state = state
-            say(of=self.number, state=state)
+            say(Word(of=self.number, state=state))
         return state in ENDED
 
     def cancel(self) -> None:
@@ -78,26 +123,26 @@ def main() -> int:
             except BaseException as e:
                 # the cluster does not answer any more
                 del jobs[number]
-                say(of=number, failed=words(e))
+                say(Word(of=number, failed=words(e)))
     end(jobs)
     return 0
 
 
-def heed(word: dict[str, Any], jobs: dict[int, Running]) -> None:
+def heed(word: Order, jobs: dict[int, Running]) -> None:
     """Handle one line of the submitter."""
     if "submit" in word:
         try:
             if "archive" in word:
-                say(of=word["submit"], job=str(detached(word).get_job_id()))
+                say(Word(of=word["submit"], job=str(detached(word).get_job_id())))
             else:
                 jobs[word["submit"]] = Running(word["submit"], submitted(word))
         except BaseException as e:
-            say(of=word["submit"], failed=words(e))
+            say(Word(of=word["submit"], failed=words(e)))
     elif word.get("cancel") in jobs:
         try:
             jobs[word["cancel"]].cancel()
         except BaseException as e:
-            say(of=word["cancel"], failed=words(e))
+            say(Word(of=word["cancel"], failed=words(e)))
 
 
 def end(jobs: dict[int, Running]) -> None:
@@ -118,7 +163,7 @@ def end(jobs: dict[int, Running]) -> None:
         time.sleep(0.1)
 
 
-def submitted(order: dict[str, Any]) -> Any:
+def submitted(order: Order) -> Any:
     """Submit a job, and return the client of the running job."""
     from pyflink.common import Types
 
@@ -133,7 +178,7 @@ def submitted(order: dict[str, Any]) -> Any:
     return environment.execute_async(order["name"])
 
 
-def detached(order: dict[str, Any]) -> Any:
+def detached(order: Order) -> Any:
     """Submit a job whose host is one of its own subtasks (`akrunner.engines.flink.taskmanager.detached_host`), and return the
     client of the running job."""
     from pyflink.common import Types
@@ -156,7 +201,7 @@ def detached(order: dict[str, Any]) -> Any:
     return environment.execute_async(order["name"])
 
 
-def _environment(order: dict[str, Any], more: dict[str, str]) -> Any:
+def _environment(order: Order, more: dict[str, str]) -> Any:
     """Return the environment for a job. Args: more: settings that the job depends on; they win over the user's options."""
     from pyflink.common import Configuration
 
@@ -263,9 +308,9 @@ def words(error: BaseException) -> str:
     return next(iter(causes[-1:] or own or lines), type(error).__name__)
 
 
-def say(**body: Any) -> None:
+def say(word: Word) -> None:
     try:
-        print(json.dumps(body), flush=True)
+        print(json.dumps(word), flush=True)
     except OSError:
         pass  # the submitter is gone
 

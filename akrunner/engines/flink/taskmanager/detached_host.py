@@ -20,7 +20,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from akrunner.engines.flink.connections import greet
 from akrunner.engines.flink.keys import Door, Keys
@@ -34,6 +34,26 @@ _CONNECT_SECONDS = 5.0
 _END_SECONDS = 20.0
 #: how much is shown of what a host that has died has printed: enough for a traceback
 _LAST_LINES, _LAST_CHARACTERS = 40, 1 << 16
+
+
+class Word(TypedDict, total=False):
+    """A line of the host process.
+
+    Attributes:
+        addresses, port, rows, machine: where agents reach it: its addresses, the port of the service and that of rows, and the
+            name of its machine.
+        log: a line for the TaskManager's log.
+        done: the job has succeeded.
+        failed: why it has failed.
+    """
+
+    addresses: list[str]
+    port: int
+    rows: int
+    machine: str
+    log: str
+    done: bool
+    failed: str
 
 
 class Host:
@@ -96,11 +116,11 @@ class Host:
             self._process.kill()
             self._process.wait()
 
-    def _hear(self) -> dict[str, Any]:
+    def _hear(self) -> Word:
         """Return the host's next message; write lines for the log to the log."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            word: dict[str, Any] = json.loads(line)
+            word: Word = json.loads(line)
             if "failed" in word:
                 raise JobFailed(marked(word["failed"]))
             if "log" not in word:
@@ -120,9 +140,9 @@ def reached(told: str, keys: Keys) -> Door:
     Raises:
         OSError: it answers at none of them.
     """
-    word = json.loads(told)
+    word: Word = json.loads(told)
     for address in word["addresses"]:
-        door = Door(address, int(word["port"]), int(word["rows"]), keys)
+        door = Door(address, word["port"], word["rows"], keys)
         try:
             greet(door, _CONNECT_SECONDS)
         except OSError:

@@ -184,7 +184,7 @@ def test_a_submitter_that_is_gone_is_no_error(monkeypatch: pytest.MonkeyPatch) -
         raise BrokenPipeError(32, "Broken pipe")
 
     monkeypatch.setattr("builtins.print", gone)
-    submit.say(of=1)
+    submit.say({"of": 1})
 
 
 # -- its environment
