@@ -12,8 +12,7 @@ from akrunner.cluster.resources import assign
 from akrunner.errors import ConfigError, PythonEnvError, StartError
 from akrunner.foreign import ours
 from akrunner.launch import devices, environments, limits
-from akrunner.launch.capacity import memory_bytes
-from akrunner.launch.process import worker_environment
+from akrunner.launch.process import memory_bytes, worker_environment
 from akrunner.options.told import told
 from akrunner.prepare.arguments import PathLike
 from akrunner.prepare.python import interpreter_for

@@ -12,7 +12,6 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from akrunner.cluster.failure import FailureKind
@@ -28,7 +27,6 @@ from akrunner.engines.supervision import events as on
 from akrunner.engines.supervision.stall import Facts
 from akrunner.engines.supervision.states import Ending, Moment, Rules, State, Verdict
 from akrunner.errors import JobCancelledError, JobError, TaskFailure
-from akrunner.launch import cgroups
 from akrunner.spec import JobSpec
 
 _TICK = 0.1
@@ -80,7 +78,6 @@ class Supervisor:
         self._state = State.first(Rules.of(run.job), run.counted, self._began)
         self._taken = 0
         self._last_look = 0.0
-        self._oom_before = cgroups.killed()
 
     def run(self) -> Outcome:
         """Run the attempt to its end.
@@ -187,13 +184,9 @@ class Supervisor:
         self._run.warnings.append(action.what)
 
     def _await_exit(self, action: do.AwaitExit) -> on.Event:
-        process = self._group.sessions[action.task].process
-        ended = process.wait(_EXIT_WAIT)
+        ended = self._group.sessions[action.task].process.wait(_EXIT_WAIT)
         if ended is None:
             return on.Exited(action.task)
-        if cgroups.killed() > self._oom_before:
-            # kept with the process: its result and its failure say the same as this event
-            ended = process.exit = replace(ended, out_of_memory=True)
         return on.Exited(action.task, ended.words(), ended.code == 0, ended.time_ns)
 
     def _ask_stacks(self, action: do.AskStacks) -> on.Event:

@@ -19,6 +19,7 @@ from akrunner.checks import shown
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.launch import cgroups, cramped
+from akrunner.launch.process import memory_bytes
 
 #: bytes of memory of a bare Python with numpy; one with TensorFlow takes ten times as much
 _TASK_BYTES = 24 << 20
@@ -91,11 +92,6 @@ def _check_room(count: int) -> None:
 def most_tasks() -> tuple[int, str]:
     """Return (how many tasks this machine holds, which limit bounds them, in words)."""
     return min(((max(1, most), why) for most, why in _bounds()), key=lambda bound: bound[0])
-
-
-def memory_bytes() -> int:
-    """Return the machine's memory in bytes, or the limit of this process's control groups if that is less."""
-    return int(min([psutil.virtual_memory().total, *(most for most, _ in cgroups.memory())]))
 
 
 def memory_left() -> int:

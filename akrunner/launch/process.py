@@ -15,7 +15,7 @@ import termios
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 try:
@@ -23,7 +23,7 @@ try:
 except ImportError:  # beside a Flink subtask Python has only what Flink brings
     psutil = None
 
-from akrunner.launch import procfs
+from akrunner.launch import cgroups, procfs
 from akrunner.launch.pipes import Pipes
 from akrunner.wire import frames
 from akrunner.wire.ending import HOST, MARK, started
@@ -46,7 +46,8 @@ class Exit:
         cpu_seconds: user and system.
         time_ns: when its end was noticed, in nanoseconds since the epoch.
         lost: why it is not known how it ended, in words; "": it is known.
-        out_of_memory: whether the kernel's out-of-memory killer is known to have ended a process of this machine meanwhile.
+        out_of_memory: whether the kernel's out-of-memory killer is known to have ended a process of its machine, or container, meanwhile.
+        memory: how many bytes its machine has, or its container may use; 0: nobody has asked, and they are those of this process.
     """
 
     code: int | None
@@ -56,6 +57,7 @@ class Exit:
     time_ns: int
     lost: str = ""
     out_of_memory: bool = False
+    memory: int = 0
 
     def words(self) -> str:
         """Say how the process ended: "exit code 3", "SIGSEGV (exit code 139): segmentation fault", ..."""
@@ -64,7 +66,7 @@ class Exit:
         if self.signal is None:
             return f"exit code {self.code}"
         if self.signal == signal.SIGKILL:
-            memory = psutil.virtual_memory().total
+            memory = self.memory or memory_bytes()
             if self.out_of_memory:
                 by = "killed by the kernel's out-of-memory killer"
             elif self.peak_rss > memory / 4:
@@ -81,6 +83,12 @@ class Exit:
             "SIGFPE": "arithmetic error", "SIGTERM": "asked to end",
         }.get(name)  # fmt: skip
         return f"{name} (exit code {128 + self.signal})" + (f": {meaning}" if meaning else "")
+
+
+def memory_bytes() -> int:
+    """Return the machine's memory in bytes, or the limit of this process's control groups if that is less."""
+    total = psutil.virtual_memory().total if psutil is not None else procfs.memory()
+    return int(min([total, *(most for most, _ in cgroups.memory())]))
 
 
 class TaskProcess(Protocol):
@@ -194,6 +202,7 @@ class LocalProcess(abc.ABC):
         self.sampled_rss = 0
         self.sampled_cpu = 0.0
         self.exit: Exit | None = None
+        self._oom_before = cgroups.killed()
         self._ended = threading.Event()
         self._waiter = threading.Thread(target=self._wait, name=f"akrunner-wait-{self.pid}", daemon=True)
         try:
@@ -222,6 +231,8 @@ class LocalProcess(abc.ABC):
             ended = self._awaited()
         except BaseException as e:
             ended = self._lost(f"waiting for it raised {type(e).__name__}: {e}")
+        if ended.signal == signal.SIGKILL:
+            ended = replace(ended, out_of_memory=cgroups.killed() > self._oom_before, memory=memory_bytes())
         # kill the processes that it started and left running
         self._signal_group(signal.SIGKILL)
         self.exit = ended

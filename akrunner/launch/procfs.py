@@ -17,6 +17,11 @@ def usage(pid: int) -> tuple[int, float]:
     return int(fields[21]) * _PAGE, sum(int(ticks) for ticks in fields[11:15]) / _TICKS
 
 
+def memory() -> int:
+    """Return the machine's memory in bytes."""
+    return os.sysconf("SC_PHYS_PAGES") * _PAGE
+
+
 def group_cpu(group: int) -> float:
     """Return the CPU seconds of all processes of a process group."""
     used = 0.0

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from akrunner.launch.capacity import memory_bytes
+from akrunner.launch.process import memory_bytes
 from akrunner.spares.pool import Pool
 from akrunner.spares.wanted import Wanted
 

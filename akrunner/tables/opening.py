@@ -28,7 +28,7 @@ from akrunner.tables.store import TableInfo, TableOutput, TablePart, TableStore
 from akrunner.wire.near import nearest
 
 
-def open_source(
+def open_input(
     source: Any,
     *,
     input_schema: Schema | None = None,

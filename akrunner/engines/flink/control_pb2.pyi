@@ -139,18 +139,22 @@ class Refused(_message.Message):
     def __init__(self, reason: _Optional[_Union[Reason, str]] = ..., words: _Optional[str] = ...) -> None: ...
 
 class Exit(_message.Message):
-    __slots__ = ("code", "signal", "peak_rss", "cpu_seconds", "time_ns")
+    __slots__ = ("code", "signal", "peak_rss", "cpu_seconds", "time_ns", "out_of_memory", "memory")
     CODE_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     PEAK_RSS_FIELD_NUMBER: _ClassVar[int]
     CPU_SECONDS_FIELD_NUMBER: _ClassVar[int]
     TIME_NS_FIELD_NUMBER: _ClassVar[int]
+    OUT_OF_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
     code: int
     signal: int
     peak_rss: int
     cpu_seconds: float
     time_ns: int
-    def __init__(self, code: _Optional[int] = ..., signal: _Optional[int] = ..., peak_rss: _Optional[int] = ..., cpu_seconds: _Optional[float] = ..., time_ns: _Optional[int] = ...) -> None: ...
+    out_of_memory: bool
+    memory: int
+    def __init__(self, code: _Optional[int] = ..., signal: _Optional[int] = ..., peak_rss: _Optional[int] = ..., cpu_seconds: _Optional[float] = ..., time_ns: _Optional[int] = ..., out_of_memory: bool = ..., memory: _Optional[int] = ...) -> None: ...
 
 class Log(_message.Message):
     __slots__ = ("data", "last")

@@ -235,10 +235,8 @@ def test_a_process_that_ended_without_a_word_is_told_with_how_it_ended(stage: St
     assert failed.value.kind is FailureKind.DIED
 
 
-def test_the_kernels_killer_is_named_by_the_error_and_by_the_failure(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = iter([0, 1])
-    monkeypatch.setattr("akrunner.engines.supervisor.cgroups.killed", lambda: next(killed))
-    stage.enters, stage.exit = [(said.Entered, {}), (said.Ended,)], Exit(None, 9, 0, 0.0, 5)
+def test_the_kernels_killer_is_named_by_the_error_and_by_the_failure(stage: Stage) -> None:
+    stage.enters, stage.exit = [(said.Entered, {}), (said.Ended,)], Exit(None, 9, 0, 0.0, 5, out_of_memory=True)
     with pytest.raises(AttemptFailed) as failed:
         stage.run()
     failure = failed.value.error("", []).failure

@@ -55,10 +55,35 @@ def test_an_end_is_said_in_words(end: Exit, words: str) -> None:
 )  # fmt: skip
 def test_who_may_have_killed_it_is_said(peak: int, known: bool, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=16 * GIB))
+    monkeypatch.setattr(process.cgroups, "memory", lambda: [(64 * GIB, 5)])
     assert (
         dataclasses.replace(ended(None, signal.SIGKILL, peak), out_of_memory=known).words()
         == f"SIGKILL (exit code 137): {words}"
     )
+
+
+@pytest.mark.parametrize("tool", [psutil, None])
+def test_the_memory_is_that_of_its_container_or_of_its_own_machine(tool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "psutil", tool)
+    monkeypatch.setattr(process.cgroups, "memory", lambda: [(1 << 20, 5), (1 << 30, 5)])
+    killed = ended(None, signal.SIGKILL, 700 << 10)
+    assert killed.words().endswith(": killed, likely out of memory; peak RSS 700 KiB of 1 MiB")
+    assert dataclasses.replace(killed, memory=2 * GIB).words().endswith("the out-of-memory killer; peak RSS 700 KiB of 2.0 GiB")
+    monkeypatch.setattr(process.cgroups, "memory", lambda: [])
+    assert process.memory_bytes() == pytest.approx(psutil.virtual_memory().total)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_the_kernels_killer_is_known_by_what_its_machine_says(
+    number: int, pipes: Pipes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = iter([3, 4])
+    monkeypatch.setattr(process.cgroups, "killed", lambda: next(counted))
+    monkeypatch.setattr(process, "memory_bytes", lambda: 5)
+    one = StandIn(pipes, ended(None, number))
+    one.end.set()
+    end, by_kernel = one.wait(60), number == signal.SIGKILL
+    assert end is not None and (end.out_of_memory, end.memory) == (by_kernel, 5 * by_kernel)
 
 
 def test_a_worker_inherits_all_but_what_would_change_its_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,9 @@ _WHY_SECONDS = 1.0
 
 def _exit_of(told: pb.Exit) -> Exit:
     code, signal = (getattr(told, name) if told.HasField(name) else None for name in ("code", "signal"))
-    return Exit(code, signal, told.peak_rss, told.cpu_seconds, told.time_ns)
+    return Exit(
+        code, signal, told.peak_rss, told.cpu_seconds, told.time_ns, out_of_memory=told.out_of_memory, memory=told.memory
+    )
 
 
 def _check_failed(word: Any) -> None:

@@ -15,7 +15,7 @@ from akrunner.engines.flink.host.issue import JobKeys
 from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.watch import Watch
-from akrunner.engines.flink.program.submit import ENDED
+from akrunner.engines.flink.program.submit import ENDED, SUSPENDED
 from akrunner.errors import AkrunnerError, ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
 
 _TICK = 0.1
@@ -283,7 +283,7 @@ class Subtasks:
                 how = state(job) if job else None
                 if how in ENDED:
                     return how
-                if how is not None:
+                if how not in (None, SUSPENDED):
                     deadline = time.monotonic() + _AGAIN_SECONDS
                 if time.monotonic() > deadline:
                     return "not started again"

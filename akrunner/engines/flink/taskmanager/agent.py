@@ -347,7 +347,7 @@ class _Agent:
                 self._line.say(
                     exit=self._pb.Exit(
                         code=ended.code, signal=ended.signal, peak_rss=ended.peak_rss, cpu_seconds=ended.cpu_seconds,
-                        time_ns=ended.time_ns,
+                        time_ns=ended.time_ns, out_of_memory=ended.out_of_memory, memory=ended.memory,
                     )
                 )  # fmt: skip
 

@@ -217,8 +217,9 @@ def test_a_log_that_nobody_reads_is_no_error(agent: Agent) -> None:
 def test_how_it_ended_is_known_from_its_agent(agent: Agent, told: dict[str, int], code: int | None, signal: int | None) -> None:
     process = agent.process()
     assert process.wait(0.0) is None
-    process.take(pb.Said(exit=pb.Exit(**told, peak_rss=5, cpu_seconds=1.5, time_ns=9)))
+    process.take(pb.Said(exit=pb.Exit(**told, peak_rss=5, cpu_seconds=1.5, time_ns=9, out_of_memory=True, memory=7)))
     how = process.wait(None)
+    assert how is not None and (how.out_of_memory, how.memory) == (True, 7)
     assert how is not None and (how.code, how.signal, how.peak_rss, how.cpu_seconds, how.time_ns, how.lost) == (
         code,
         signal,

@@ -256,13 +256,14 @@ def test_signals_go_where_the_host_says() -> None:
 
 
 def test_its_end_is_told_once_behind_its_last_lines() -> None:
-    process = Process(Exit(None, 9, 5, 1.5, 123))
+    process = Process(Exit(None, 9, 5, 1.5, 123, out_of_memory=True, memory=7))
     made = attending(process, None, None, END)
     made._attend("/tmp/f", GUARD)
     words = [next(iter(word)) for word in made._line.said]
     assert words == ["sample", "log", "exit"]
     told = made._line.said[-1]["exit"]
     assert (told.signal, told.peak_rss, told.cpu_seconds, told.time_ns) == (9, 5, 1.5, 123) and not told.HasField("code")
+    assert (told.out_of_memory, told.memory) == (True, 7), "of the agent's machine"
 
 
 def test_a_fault_beside_it_ends_it() -> None:
