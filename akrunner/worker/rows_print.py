@@ -30,7 +30,7 @@ def print_of(config: BatchTaskConfig, read_as: Mapping[str, Any]) -> Dict[str, A
     return {
         "rows": config.dataset_length, "columns": [column["name"] for column in config.schema], "bytes": size,
         "checksum": crc & 0xFFFFFFFF, "workers": config.num_workers, "types": [column["type"] for column in config.schema],
-        "read_as": dict(read_as),
+        **read_as,
     }  # fmt: skip
 
 
