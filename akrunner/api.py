@@ -14,7 +14,7 @@ from akrunner.foreign import ours, underway
 from akrunner.history.keeping import Keeping
 from akrunner.io.bad_rows import kept
 from akrunner.io.layouts import PLAIN, Layout
-from akrunner.io.limits import narrowed, under
+from akrunner.io.limits import in_time, narrowed, under
 from akrunner.io.sinks import FirstBatchSink, MemorySink
 from akrunner.model import Model, check_target, new_folder, remove_checkpoints
 from akrunner.prepare.arguments import Arguments, PathLike
@@ -23,7 +23,7 @@ from akrunner.prepare.layouts import layout_of
 from akrunner.running.inputs import arriving_source, table_of
 from akrunner.running.kept import begun, kept_to_its_end
 from akrunner.running.observer import check_observer
-from akrunner.running.outputs import in_time, keeping, run_into
+from akrunner.running.outputs import keeping, run_into
 from akrunner.running.result import Result
 from akrunner.stream_job import StreamJob
 from akrunner.tables.opening import OutputSink, open_sink

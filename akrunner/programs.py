@@ -10,6 +10,7 @@ from akrunner.engines.flink.host.attached import Attached
 from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.errors import ConfigError
+from akrunner.io.limits import in_time
 from akrunner.prepare.arguments import Arguments
 from akrunner.prepare.job import prepare
 from akrunner.running.inputs import table_of
@@ -28,7 +29,9 @@ def streamed(given: Arguments, observer: Observer | None, max_restarts: int) -> 
 
 def predicted(given: PredictArguments, observer: Observer | None, max_restarts: int) -> Attached:
     engine = given.engine if given.engine is not None else FlinkEngine()
-    prediction = checked(dataclasses.replace(given, source=_table(given.source, engine), engine=engine))
+    # the time of the job itself begins when the program executes the table
+    with in_time(given.timeout):
+        prediction = checked(dataclasses.replace(given, source=_table(given.source, engine), engine=engine))
     job: Attached = prediction.attach(engine, observer, max_restarts)
     return job
 
@@ -36,7 +39,8 @@ def predicted(given: PredictArguments, observer: Observer | None, max_restarts: 
 def _attached(mode: Mode, given: Arguments, observer: Observer | None, restarts: int) -> Attached:
     engine = given.engine if given.engine is not None else FlinkEngine()
     table = _table(given.source, engine)
-    prepared = prepare(mode, dataclasses.replace(given, source=table, engine=engine))
+    with in_time(given.timeout):
+        prepared = prepare(mode, dataclasses.replace(given, source=table, engine=engine))
     return engine.attach(prepared.job, table, observer, restarts)
 
 

@@ -224,6 +224,30 @@ class SupervisionSpec:
         _put(self, "max_restarts", check_count("max_restarts", self.max_restarts, 0))
 
 
+def check_advertised(bind_host: Any, advertised_host: Any) -> None:
+    """Check that tasks of this machine know where others reach them. On Flink each machine knows its own address.
+
+    Raises:
+        ConfigError: their servers listen at every address, and none is named.
+    """
+    if bind_host in ("0.0.0.0", "::", "") and advertised_host is None:
+        raise ConfigError(
+            f"bind_host={bind_host!r} (--bind-host) is every address: name the one others reach with advertised_host= "
+            "(--advertised-host)"
+        )
+
+
+def come_once(option: str, source: str) -> ConfigError:
+    """Return the error of a stream whose rows come once, and which is to go on after an end all the same.
+
+    Args: option: the parameter that asks for it; source: the name of the rows.
+    """
+    return ConfigError(
+        f"{option}: the rows of {source} come once, so that a stream of them cannot go on after an end; give kafka://, "
+        "redis://, files:// or a file"
+    )
+
+
 def _put(spec: Any, name: str, value: Any) -> None:
     """Set an attribute of a frozen spec while it is made, to the value that a check has returned."""
     object.__setattr__(spec, name, value)
@@ -357,6 +381,7 @@ class JobSpec:
         keep: whether to keep the work dir.
         checkpoint_dir: directory that every task can reach, given to the script; None for none.
         resume: whether the job goes on with the saves of `task_config.checkpoint()` that are in `checkpoint_dir`.
+        read_as: what decides where the rows of the table's files begin, as JSON values; {}: nothing that a user says.
         run_id: what tells this job from every other one.
         model_dir: in train: an existing directory of the host. The chief's SavedModel is moved into it as `model`, and its
             latest checkpoint, if asked for, as `checkpoint`.
@@ -395,6 +420,7 @@ class JobSpec:
     keep: bool = False
     checkpoint_dir: str | None = None
     resume: bool = False
+    read_as: Mapping[str, Any] = field(default_factory=dict)
     model_dir: str | None = None
     save_latest_checkpoint: bool = False
     flush_seconds: float = 0.02
@@ -438,8 +464,6 @@ class JobSpec:
             raise ConfigError("split: a stream's rows come once and one after the other; its script takes them apart itself")
         if self.mode == "stream" and self.cluster.coordinator:
             raise ConfigError("coordinator: workers read their rows from files, which a stream has not; use run or train")
-        if self.bind_host in ("0.0.0.0", "::", "") and self.advertised_host is None:
-            raise ConfigError(f"bind_host={self.bind_host!r} is every address: name the one others reach with advertised_host=")
 
     @property
     def asks_about(self) -> bool:
@@ -469,11 +493,7 @@ class JobSpec:
         Raises: ConfigError: it cannot be started again.
         """
         if self.mode == "stream" and not self.marked and (self.supervision.max_restarts or self.resume):
-            option = "max_restarts" if self.supervision.max_restarts else "resume"
-            raise ConfigError(
-                f"{option}: the rows of {source} come once, so that a stream of them cannot go on after an end; give kafka://, "
-                "redis://, files:// or a file"
-            )
+            raise come_once("max_restarts" if self.supervision.max_restarts else "resume", source)
         if self.supervision.max_restarts and not self.can_restart(replayable):
             raise ConfigError(
                 f"max_restarts: {source} can be read only once, so the job could not be started again; give a file, or a "
@@ -514,6 +534,7 @@ class JobSpec:
             "num_workers": self.cluster.num_workers,
             "attempt": attempt,
             "resume": self.resume,
+            "read_as": dict(self.read_as),
             "run_id": self.run_id,
             "cpus": list(cpus),
             "fed": [task.name for task in self.cluster.with_rows],

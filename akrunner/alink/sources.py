@@ -27,7 +27,7 @@ from akrunner.io.sinks import FileSink
 from akrunner.io.table import TableSource
 from akrunner.prepare.schemas import schema_of
 from akrunner.spec import CHIEF, TaskSpec
-from akrunner.tables.opening import open_source
+from akrunner.tables.opening import open_input
 
 FILE_PATH = Param("filePath", "text", "The file: a path, a glob, a directory or a URL.", required=True)
 SCHEMA = Param("schemaStr", "schema", "Names and types of the columns.", aliases=("schema", "tableSchema"))
@@ -119,7 +119,7 @@ class TableSourceBatchOp(SourceOp):
         """
         super().__init__()
         with ours(SourceError, "table: it cannot be read"):
-            self._source = open_source(table, read_examples=codec.read_examples)
+            self._source = open_input(table, read_examples=codec.read_examples)
         self._wanted = schema_of(schemaStr, "schemaStr")
 
     def _open(self) -> TableSource:
@@ -170,10 +170,10 @@ def memory_source(rows: Sequence[Any], schema: Any) -> TableSource:
         for number, row in enumerate(rows):
             if len(row) != len(names):
                 raise SourceError(f"rows: row {number} does not fit the columns ({', '.join(names)}): it has {len(row)} values")
-        return open_source([dict(zip(names, row)) for row in rows], read_examples=codec.read_examples)
+        return open_input([dict(zip(names, row)) for row in rows], read_examples=codec.read_examples)
     parsed = schema_of(schema, "schemaStr")
-    table = open_source(rows, read_examples=codec.read_examples, input_schema=parsed)
-    return open_source(pa.Table.from_batches(list(table.batches()), table.schema), read_examples=codec.read_examples)
+    table = open_input(rows, read_examples=codec.read_examples, input_schema=parsed)
+    return open_input(pa.Table.from_batches(list(table.batches()), table.schema), read_examples=codec.read_examples)
 
 
 def _is_name(schema: Any) -> bool:
@@ -212,7 +212,7 @@ class ParquetSourceBatchOp(SourceOp):
     _FORMAT = "parquet"
 
     def _open(self) -> TableSource:
-        return open_source(self._get("filePath"), read_examples=codec.read_examples, input_format=self._FORMAT)
+        return open_input(self._get("filePath"), read_examples=codec.read_examples, input_format=self._FORMAT)
 
     def _compute(self, inputs: list[Any], dry: bool) -> Any:
         path = self._get("filePath")
@@ -235,7 +235,7 @@ class TFRecordSourceBatchOp(SourceOp):
 
     def _open(self) -> TableSource:
         schema = schema_of(self._get("schemaStr"), "schemaStr")
-        return open_source(
+        return open_input(
             self._get("filePath"), read_examples=codec.read_examples, input_format="tfrecord", input_schema=schema
         )
 

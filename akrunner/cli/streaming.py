@@ -26,10 +26,11 @@ from akrunner.cli import lines, show, signals
 from akrunner.foreign import redacted, secrets
 from akrunner.io import formats
 from akrunner.io.commits import told_of
+from akrunner.io.limits import in_time
 from akrunner.io.piped import Piped, check_writable, is_special, opened
 from akrunner.io.sinks import LineWriter
 from akrunner.io.streams import check_restarts, is_stream
-from akrunner.running.outputs import check_stream_apart, check_stream_output, check_stream_url, in_time, run_into, stream_sink
+from akrunner.running.outputs import check_stream_apart, check_stream_output, check_stream_url, run_into, stream_sink
 
 #: seconds that a stream has, after SIGTERM or Ctrl-C, to answer the rows that it has read
 _FINISH_SECONDS = 8.0

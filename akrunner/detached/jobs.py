@@ -17,12 +17,13 @@ from typing import Any, Literal, get_args
 from akrunner import leftovers
 from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.engines.flink.host.rest import Rest
-from akrunner.engines.flink.program.submit import ENDED
+from akrunner.engines.flink.program.submit import ENDED, NOT_TAKEN_OVER, SUSPENDED, TAKE_OVER_SECONDS
 from akrunner.engines.flink.schemas import schema_text
 from akrunner.engines.flink.taskmanager.detached_host import unmarked
 from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostError
 from akrunner.foreign import ours
 from akrunner.history.keeping import Keeping
+from akrunner.io.limits import in_time
 from akrunner.launch.files import lay_out, read_script, writes_output
 from akrunner.model import check_target
 from akrunner.options import carried, meaningless, misfit, of_verb, paths_of
@@ -149,7 +150,8 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: DetachedMode 
     if wrong is not None:
         raise ConfigError(wrong)
     options = {name: value for name, value in options.items() if name != "observer"}
-    with Keeping(verb, _said(verb, script, source, options), options.get("keep_run")) as run:
+    # what is fetched before may take as long as the job, whose own time begins on the cluster
+    with Keeping(verb, _said(verb, script, source, options), options.get("keep_run")) as run, in_time(options.get("timeout")):
         return _submitted(run, script, source, engine, mode, [_absolute(name) for name in names], verb, options)
 
 
@@ -336,14 +338,14 @@ def wait(master: str, job: str | Status, every: float = 1.0) -> Status:
         time.sleep(pause)
         pause = every
         with patience:
-            found = status(master, found.id)
+            found = patience.led(status(master, found.id))
     return found
 
 
 class Patience:
     """A context for questions of one kind about a job that is known to run. It passes over a cluster that does not answer,
     refuses to, or does not know the job, until none of its questions has been answered for some seconds: then the JobManager
-    is lost, and no argument is wrong.
+    is lost, and no argument is wrong. A job that is SUSPENDED has longer, as another JobManager may take it over.
     """
 
     def __init__(self, master: str, job: str) -> None:
@@ -351,10 +353,27 @@ class Patience:
         self._job = job
         #: since when nothing was answered; None while nothing is asked
         self._since: float | None = None
+        #: when a JobManager was last known to lead the job
+        self._led = time.monotonic()
 
     def answered(self) -> None:
         """Note, within the block, that the cluster has answered, and is about to be asked for more."""
         self._since = time.monotonic()
+
+    def led(self, found: Status) -> Status:
+        """Return the job's state, which was asked for within the block.
+
+        Raises:
+            JobManagerLostError: its JobManager has gone, and nobody has taken it over.
+        """
+        now = time.monotonic()
+        if found.state != SUSPENDED:
+            self._led = now
+        elif now - self._led > TAKE_OVER_SECONDS:
+            raise JobManagerLostError(
+                f"job {self._job} at {self._master} is {SUSPENDED}: {NOT_TAKEN_OVER.format(TAKE_OVER_SECONDS)}"
+            )
+        return found
 
     def __enter__(self) -> None:
         if self._since is None:

@@ -55,7 +55,7 @@ def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
         time.sleep(_FOLLOW_SECONDS)
         if not last:
             with of_state:
-                found = status(master, found.id)
+                found = of_state.led(status(master, found.id))
         if found.ended:
             # the copies that the JobManager has of logs may be from before the job's last lines
             fresh = fresh or cluster.log_seconds() + _BEHIND_SECONDS

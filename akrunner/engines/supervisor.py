@@ -184,8 +184,7 @@ class Supervisor:
         self._run.warnings.append(action.what)
 
     def _await_exit(self, action: do.AwaitExit) -> on.Event:
-        process = self._group.sessions[action.task].process
-        ended = process.wait(_EXIT_WAIT)
+        ended = self._group.sessions[action.task].process.wait(_EXIT_WAIT)
         if ended is None:
             return on.Exited(action.task)
         return on.Exited(action.task, ended.words(), ended.code == 0, ended.time_ns)

@@ -24,7 +24,7 @@ TEXTS = (".txt", ".text")
 #: names of directories that are probably splits, not classes
 SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
 #: ending of a name that says what kind of file it is
-SOME_ENDING = r"\.[A-Za-z0-9]{1,5}\z"
+SOME_ENDING = r"\.([A-Za-z0-9]{1,5}|[A-Za-z]{6,9})\z"
 
 
 def listed(source: str) -> tuple[pa.Table, str | None]:

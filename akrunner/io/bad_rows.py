@@ -340,17 +340,43 @@ class BadMessages(BadRows):
         self._known: dict[str, None] = {}
         #: the last bad line of each of the last `_KNOWN` files: a file is read again from its first line
         self._lines: dict[str, int] = {}
-        #: how many of the good rows that come next were counted before
-        self._read_again = 0
+        #: the number of good rows of each of these files that were counted
+        self._good: dict[str, int] = {}
+        #: how many of the good rows that come next were counted before, and how many of these by an earlier job
+        self._read_again = self._before = 0
 
     @property
     def room(self) -> int:
         # those that were counted may be found again
         return sys.maxsize if self.limit.rows is None else self.limit.rows
 
-    def of_file(self) -> BadOfFile:
-        """Return what becomes of the bad rows of one file of the stream."""
-        return BadOfFile(self)
+    def of_file(self, path: str) -> BadOfFile:
+        """Return what becomes of the bad rows of one file of the stream, which is read from its first row."""
+        return BadOfFile(self, path)
+
+    def last_line(self, file: str) -> int:
+        """Return the line of the last bad row of a file that was counted; 0: there is none."""
+        return self._lines.get(file, 0)
+
+    def know(self, file: str, line: int, good: int) -> None:
+        """Note what an earlier job has counted of a file. Args: line: the last bad row's; good: the number of good rows."""
+        _note(self._lines, file, max(line, self._lines.get(file, 0)))
+        _note(self._good, file, max(good, self._good.get(file, 0)))
+
+    def goes_on(self, file: str, line: int, good: int) -> None:
+        """Begin with the only file of the stream anew, behind rows that an earlier job has counted. Args: as of `know`."""
+        self.count = self._rows = 0
+        self._first.clear()
+        self._waiting.clear()
+        self._lines = {file: line}
+        self._read_again = self._before = good
+
+    def good_of_file(self, file: str, good: int) -> None:
+        """Count the good rows of a file. Args: good: how many were read, from its first row on."""
+        new = good - self._good.get(file, 0)
+        if new > 0:
+            _note(self._good, file, good)
+            super().were_read(new)
 
     def take(self, file: str, rows: Sequence[BadRow]) -> None:
         try:
@@ -371,7 +397,7 @@ class BadMessages(BadRows):
 
     def restart(self) -> None:
         """Begin again, as a file that grows does: it is read from its first row, and no row counts twice."""
-        self._read_again = self._rows
+        self._read_again = self._before + self._rows
 
     def were_read(self, rows: int) -> None:
         known = min(rows, self._read_again)
@@ -411,19 +437,25 @@ def _note(known: dict[str, _Value], name: str, value: _Value) -> None:
 class BadOfFile(BadRows):
     """The bad rows of one file of a stream of files: they are the stream's."""
 
-    def __init__(self, stream: BadMessages) -> None:
+    def __init__(self, stream: BadMessages, path: str) -> None:
         super().__init__(None, stream.limit)
         self._stream = stream
+        self._path = path
 
     @property
     def room(self) -> int:
         return self._stream.room
 
     def take(self, file: str, rows: Sequence[BadRow]) -> None:
-        self._stream.take(file, rows)
+        self._stream.take(self._path, rows)
 
     def were_read(self, rows: int) -> None:
-        self._stream.were_read(rows)
+        # who reads the file again begins with its first row
+        self._rows += rows
+        self._stream.good_of_file(self._path, self._rows)
+
+    def restart(self) -> None:
+        self._rows = 0
 
     def end(self) -> None:
         """Judge nothing: other files follow."""

@@ -141,6 +141,22 @@ class CsvOptions:
         values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in told.items()}
         return cls(**values)
 
+    @property
+    def words(self) -> str:
+        """The options as a user gives them, without those that need not be given: "delimiter=semicolon,header=id,price"."""
+        told = []
+        for key in KEYS:
+            value = getattr(self, key)
+            if value == getattr(CsvOptions(), key):
+                continue
+            if isinstance(value, bool):
+                value = "yes" if value else "no"
+            elif key in ("delimiter", "quote", "decimal", "comment"):
+                mark = word_of(value) or "none"
+                value = mark if mark.isprintable() else f"\\x{ord(mark):02x}"
+            told.append(f"{key}={','.join(value) if isinstance(value, tuple) else value}")
+        return ",".join(told)
+
     def named(self, names: tuple[str, ...]) -> CsvOptions:
         """Return the options with names for the columns, if no line has names and none were given."""
         return replace(self, header=names) if self.header is False else self

@@ -17,6 +17,7 @@ import contextvars
 import select
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
@@ -58,6 +59,16 @@ def limited(timeout: float | None, stall_timeout: float | None) -> Iterator[None
     """
     with under(narrowed(timeout, stall_timeout)):
         yield
+
+
+def in_time(timeout: object) -> AbstractContextManager[None]:
+    """Limit the time of a block that fetches or opens what a job needs, and maybe runs it.
+
+    Args: timeout: the job's, which may be no number yet: then it is refused later.
+    """
+    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0:
+        return limited(float(timeout), None)
+    return limited(None, None)
 
 
 def narrowed(timeout: float | None, stall_timeout: float | None) -> Limits:

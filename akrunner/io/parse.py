@@ -182,6 +182,10 @@ def advice(error: BaseException, parser: Parser) -> str:
     text = str(error)
     if not any(words in text for words in ("conversion error", "changed from", "Failed to convert", "unexpected field")):
         return ""
+    if "Column() changed from object" in text:
+        return (
+            "; a row of JSON lines is an object, {...}: if the file has another format, say so (input_format=, --input-format)"
+        )
     found = _COLUMN.search(text)
     number = int(found[1]) if found is not None else -1
     given = parser.names is not None and 0 <= number < len(parser.names) and parser.names[number] in parser.asked

@@ -246,7 +246,8 @@ def _matched(name: str) -> _Match:
             matches = sorted(p for p in fs.glob(path) if not _is_hidden_name(p, path))
             every = [p for p in matches if not fs.isdir(p)]
             if not every:
-                raise SourceError(f"source: no file matches {redacted(name)}{_only_directories(matches, base)}")
+                why = _only_directories(matches, base) or _others(fs, base)
+                raise SourceError(f"source: no file matches {redacted(name)}{why}")
             for one in every if local else ():
                 _check_regular(one)
             return _Match(fs, every, base, pattern=path)
@@ -260,6 +261,30 @@ def _only_directories(matches: list[str], base: str) -> str:
     few = ", ".join(redacted(one) for one in matches[:3]) + (", ..." if len(matches) > 3 else "")
     are = "a directory" if len(matches) == 1 else f"{len(matches):,} directories"
     return f", but {are} ({few}): give {redacted(base)} itself, or a pattern of the files in them"
+
+
+#: how many names an error shows
+_FEW = 5
+
+
+def _others(fs: fsspec.AbstractFileSystem, base: str) -> str:
+    """Return half a sentence about what there is where a pattern matches nothing. Args: base: the directory above its first wildcard."""
+    if not is_local(fs):
+        return ""
+    if fs.exists(base) and not fs.isdir(base):
+        return f": {redacted(base)} is no directory"
+    if not fs.isdir(base):
+        above, own = posixpath.split(base)
+        return f": there is no directory {redacted(base)}{nearest(own, _names(fs, above), ALIKE)}"
+    there = _names(fs, base)
+    few = ", ".join(there[:_FEW]) + (", ..." if len(there) > _FEW else "")
+    return f": in {redacted(base)} there {'is' if len(there) == 1 else 'are'} {few or 'no files'}"
+
+
+def _names(fs: fsspec.AbstractFileSystem, folder: str) -> list[str]:
+    """Return the names of what is in a directory, without hidden ones; none if there is no such directory."""
+    names = [posixpath.basename(one) for one in fs.ls(folder, detail=False)] if fs.isdir(folder) else []
+    return sorted(name for name in names if not name.startswith(HIDDEN))
 
 
 def _not_there(fs: fsspec.AbstractFileSystem, path: str, name: str) -> SourceError:

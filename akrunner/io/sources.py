@@ -76,12 +76,14 @@ def open_source(
         if input_csv is not None:
             raise SourceError("input_csv= (--input-csv) is for files; the source is a table")
         # if the URL names no table, the database system itself runs the query
-        asked = select if not systems.names_table(url) else None
+        with systems.of_parameter(SourceError, "source"):
+            asked = select if not systems.names_table(url) else None
         if asked is not None:
             check_reads(asked, redacted(url))
-        source = systems.system_of(url).open(
-            systems.with_decimals(url, decimals), asked, columns if select is None and input_schema is None else None
-        )
+        with systems.of_parameter(SourceError, "source"):
+            source = systems.system_of(url).open(
+                systems.with_decimals(url, decimals), asked, columns if select is None and input_schema is None else None
+            )
         select = select if asked is None else None
     elif connections.is_connection(source):
         _check_no_format(source, input_format)

@@ -35,6 +35,8 @@ _FROM = re.compile(r"\bfrom\b", re.IGNORECASE)
 _BEGINNINGS, _ALIKE = ("SELECT", "WITH", "FROM", "VALUES"), 0.7
 #: the line of a query, and the marks below it, in an error of DuckDB's
 _MADE = re.compile(r"(?P<head>LINE (?P<number>\d+): )(?P<line>.*)\n(?P<before> *)(?P<marks>\^+)")
+#: what DuckDB says about a table that is not there, with one of its own in place of it
+_OTHER_TABLES = re.compile(r'(?<=does not exist!)\nDid you mean "(?:sqlite|duckdb|pg)_\w+"\?')
 _STATEMENT = re.compile(r"\s*(select|with|from|values)\b", re.IGNORECASE)
 _STRING = re.compile(r"'(?:[^']|'')*'")
 #: how many parts a name may have: with each part, DuckDB tries many more ways to look the name up
@@ -300,7 +302,8 @@ class _Query:
             if self._failed:
                 raise self._failed[0] from None
             columns = ", ".join(table.schema.names)
-            raise SourceError(f"select: {e}\n(the table is called `input`; its columns: {columns})") from None
+            said = _OTHER_TABLES.sub("", str(e))
+            raise SourceError(f"select: {said}\n(the table is called `input`; its columns: {columns})") from None
         finally:
             if self._rows is None:
                 # a query that cannot be interrupted now keeps the connection; the error of that is not the one to report

@@ -171,10 +171,6 @@ def read(folder: str) -> dict[str, Any] | None:
 
 def write(folder: str, name: str, value: Any) -> None:
     """Write a JSON file completely or not at all."""
-    partial = sealed.cleared(os.path.join(folder, f".{name}.partial"))
-    with open(partial, "w", encoding="utf-8") as stream:
+    with sealed.replacing(folder, name) as stream:
         json.dump(value, stream, indent=1, ensure_ascii=False)
         stream.write("\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(partial, os.path.join(folder, name))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,7 @@ from akrunner.folders import images, texts
 from akrunner.folders.gathered import MTIME, NAME, SIZE, Spilled, truths
 from akrunner.folders.listing import ending_of
 from akrunner.folders.pool import is_url
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.table import TableSource
 from akrunner.packing.described import check_columns, check_values
 from akrunner.packing.index import CLASS, ROW, TEXT, Index, plain_names
@@ -95,19 +98,19 @@ def named_as_paths(schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name.lower() in USUAL and is_text(schema.field(name).type)]
 
 
-def header_instead(schema: pa.Schema, below: str) -> str:
+def header_instead(first: Sequence[str], below: str, csv: CsvOptions | None) -> str:
     """Return which options give a CSV whose first line looks like a row of paths names of columns, and name that of the paths; "": it
     does not.
 
-    Args: below: the directory that relative paths are below.
+    Args: first: the cells of its first line; below: the directory that relative paths are below; csv: how it is written.
     """
-    paths = next((i for i, name in enumerate(schema.names) if _is_path(name, below)), None)
+    paths = next((i for i, name in enumerate(first) if _is_path(name, below)), None)
     if paths is None:
         return ""
-    others = iter(["label", *(f"c{i}" for i in range(1, len(schema.names)))])
-    names = ["path" if i == paths else next(others) for i in range(len(schema.names))]
+    others = iter(["label", *(f"c{i}" for i in range(1, len(first)))])
+    names = tuple("path" if i == paths else next(others) for i in range(len(first)))
     # the column is named, as its values need not be known for paths
-    return f"--input-csv header={','.join(names)} --paths path"
+    return f"--input-csv {shlex.quote(replace(csv or CsvOptions(), header=names).words)} --paths path"
 
 
 def _is_path(name: str, below: str) -> bool:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import uuid
 import zlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
 
 import numpy as np
 
+from akrunner import leftovers
 from akrunner.codec import crc32c
 from akrunner.io import seals
 from akrunner.leftovers.private import private_file
@@ -28,19 +30,40 @@ def write(folder: str, name: str, value: dict[str, Any], public: bool = False) -
 
     Args: value: the content, not empty; public: whether other users may read it, too.
     """
-    partial = cleared(os.path.join(folder, f".{name}.partial"))
-    with open(partial, "w", encoding="utf-8") if public else private_file(partial, encoding="utf-8") as stream:
+    if public:
+        with replacing(folder, name) as stream:
+            stream.write(seals.sealed(value))
+        return
+    partial = os.path.join(folder, f".{name}.partial")
+    # a link there would have another file overwritten
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(partial)
+    with private_file(partial, encoding="utf-8") as stream:
         stream.write(seals.sealed(value))
-        stream.flush()
-        os.fsync(stream.fileno())
+        _to_disk(stream)
     os.replace(partial, os.path.join(folder, name))
 
 
-def cleared(partial: str) -> str:
-    """Remove what is at the path of a partial file, and return the path. A link there would have another file overwritten."""
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(partial)
-    return partial
+@contextlib.contextmanager
+def replacing(folder: str, name: str) -> Iterator[IO[str]]:
+    """Yield a stream of text that gets its name, and takes the place of an older file, once the block has ended well. Otherwise nothing
+    of it stays in the directory, which is the user's, also if this process is killed."""
+    partial = os.path.join(folder, f".{name}-{uuid.uuid4().hex[:16]}.partial")
+    leftovers.register(partial)
+    try:
+        with open(partial, "x", encoding="utf-8") as stream:
+            yield stream
+            _to_disk(stream)
+        os.replace(partial, os.path.join(folder, name))
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(partial)
+        leftovers.forget(partial)
+
+
+def _to_disk(stream: IO[Any]) -> None:
+    stream.flush()
+    os.fsync(stream.fileno())
 
 
 def is_no_file(path: str) -> bool:

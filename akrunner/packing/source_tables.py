@@ -20,13 +20,14 @@ from akrunner.errors import ConfigError, SourceError
 from akrunner.folders import images
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, packed, partitions, readers
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.table import TableSource
 from akrunner.packing import lists
 from akrunner.packing.given import Earlier, Given, files_of, holding, named_in
 from akrunner.packing.index import Index
 from akrunner.packing.settings import Settings
 from akrunner.schema import Schema, is_list, left_out, renamed, replaced
-from akrunner.tables.opening import open_source
+from akrunner.tables.opening import open_input
 from akrunner.wire.near import nearest
 
 #: how many columns a message names
@@ -51,7 +52,7 @@ def of_table(
     Args:
         source: what the user gives.
         names: it as a list of paths; None: it is something else.
-        options: how `open_source` reads it.
+        options: how `open_input` reads it.
         kind, label, paths: as the user gives them to `pack`.
         below: the directory that paths in the table are relative to; None: the table's own.
         earlier: what is packed already.
@@ -68,7 +69,7 @@ def of_table(
     table = _told(table, said if earlier is None else [])
     where = _Where.of(table, earlier)
     typed = options["input_schema"] is not None
-    kind, paths, hint = _column_of_paths(table, kind, paths, below or where.beside, earlier, said)
+    kind, paths, hint = _column_of_paths(table, kind, paths, below or where.beside, earlier, said, options["input_csv"])
     if paths is not None and kind != "rows":
         return _of_list(table, names, options, kind or "images", label, paths, below, settings, earlier, where, said)
     if below is not None:
@@ -97,13 +98,26 @@ def of_table(
     return given
 
 
+def _first_line(table: TableSource) -> list[str]:
+    """Return the columns that the first lines of a table's files name: those without what the names of its directories tell."""
+    assert table.read_from is not None
+    told = partitions.columns(table.read_from.paths, table.read_from.base)
+    return [name for name in table.schema.names if name not in told]
+
+
 def _asked(label: str | None, paths: str | None, options: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments about a table that must be the same in later runs. Args: label, paths: the columns taken for these."""
     return {"label": label, "paths": paths, "select": options["select"], "decimals": options["decimals"]}
 
 
 def _column_of_paths(
-    table: TableSource, kind: str | None, paths: str | None, beside: str, earlier: Earlier | None, said: list[str]
+    table: TableSource,
+    kind: str | None,
+    paths: str | None,
+    beside: str,
+    earlier: Earlier | None,
+    said: list[str],
+    csv: CsvOptions | None,
 ) -> tuple[str | None, str | None, str]:
     """Decide which column of a table has paths of files to be packed.
 
@@ -111,6 +125,7 @@ def _column_of_paths(
         kind, paths: as the user gives them to `pack`.
         beside: the directory that paths are relative to.
         said: takes a message about what was decided.
+        csv: `input_csv=`, as the user gives it.
     Returns:
         (kind, the column; None: there is none, what else the table may be meant as, in words; "": nothing).
     Raises:
@@ -120,7 +135,7 @@ def _column_of_paths(
     hint = ""
     header = ""
     if table.read_from is not None and table.read_from.format == formats.csv.FORMAT.name:
-        header = lists.header_instead(table.schema, beside)
+        header = lists.header_instead(_first_line(table), beside, csv)
     if earlier is not None:
         # a list without rows cannot be told from a table, so take it for a list if one is packed already
         before = earlier.settings
@@ -328,9 +343,7 @@ def _with_directories(table: TableSource, options: dict[str, Any], earlier: Earl
     lacking = set(earlier.table.names) - set(table.schema.names)
     if not lacking & set(partitions.columns(files.paths, home)):
         return table
-    found = open_source(
-        readers.open_files(dataclasses.replace(files, base=home), None, table.name), read_examples=read_examples
-    )
+    found = open_input(readers.open_files(dataclasses.replace(files, base=home), None, table.name), read_examples=read_examples)
     return dataclasses.replace(found, notes=table.notes)
 
 
@@ -375,11 +388,11 @@ def _opened(source: Any, options: dict[str, Any], earlier: Earlier | None) -> Ta
     """Open the source as a table; a text file without a line gets the columns of the tables that are packed."""
     there = earlier.table if earlier is not None else None
     try:
-        return open_source(source, **options)
+        return open_input(source, **options)
     except SourceError as e:
         if not e.tells_no_columns or there is None:
             raise
-        return open_source(source, **{**options, "input_schema": Schema.from_arrow(there)})
+        return open_input(source, **{**options, "input_schema": Schema.from_arrow(there)})
 
 
 def _url_of(name: str) -> str:

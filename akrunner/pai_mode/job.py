@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import dataclasses
 import os
 import re
@@ -25,6 +26,7 @@ from akrunner.engines.registry import engine_of
 from akrunner.errors import AkrunnerError, ConfigError, WriteError
 from akrunner.foreign import ours
 from akrunner.history.keeping import Keeping
+from akrunner.io.limits import deadline, in_time, waited
 from akrunner.io.table import TableSource
 from akrunner.launch.environments import RECIPES
 from akrunner.launch.fetch import fetch
@@ -32,7 +34,7 @@ from akrunner.options import paths_of
 from akrunner.pai_mode import pais, scripts, texts, words
 from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.places import Places
-from akrunner.pai_mode.plan import Plan, Wishes, planned
+from akrunner.pai_mode.plan import Plan, Wishes, planned, seconds_of
 from akrunner.pai_mode.words import Command
 from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import prepare
@@ -396,14 +398,22 @@ class Runner:
     def _job(self, command: Command) -> Result:
         done: Result | None = None
         try:
-            with self._buckets(command) as buckets:
-                done = self._run(self._planned(command, False, buckets))
+            with self._buckets(command) as buckets, in_time(seconds_of(command.parameters, self._given.timeout)):
+                done = self._run(self._planned_in_time(command, buckets))
             return done
         except WriteError as e:
             if done is None:
                 raise
             written = f", and {done.output} {'are' if ',' in done.output else 'is'} written" if done.output else ""
             raise WriteError(f"{e}. The job itself has succeeded{written}") from e
+
+    def _planned_in_time(self, command: Command, buckets: Buckets) -> Plan:
+        """Return the plan of a job, whose files and tables may be elsewhere. Raises: JobTimeoutError: the job's time is over."""
+        if deadline() is None:
+            return self._planned(command, False, buckets)
+        context = contextvars.copy_context()
+        what = "its files in OSS, and what MaxCompute says of its tables"
+        return waited(lambda: context.run(self._planned, command, False, buckets), None, what)
 
     def _run(self, plan: Plan) -> Result:
         """Run the job of a plan, and keep its run."""

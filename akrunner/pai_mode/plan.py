@@ -328,12 +328,11 @@ def _cluster(tasks: Tasks, wishes: Wishes, interpreter: interpreters.Interpreter
 def _settings(parameters: Mapping[str, str], tasks: Tasks, wishes: Wishes) -> tuple[dict[str, Any], list[str]]:
     """Return the settings of the job, and warnings about those that cannot be as the command asks."""
     notes: list[str] = []
-    hours, hung = parameters.get("maxTrainingTimeInHour", ""), parameters.get("maxHungTimeBeforeGCInSeconds", "")
+    hung = parameters.get("maxHungTimeBeforeGCInSeconds", "")
     dynamic = truth("enableDynamicCluster", parameters.get("enableDynamicCluster", ""))
-    limit = _hours(hours) if hours else None
     seconds = number("maxHungTimeBeforeGCInSeconds", hung) if hung else None
     settings: dict[str, Any] = {
-        "timeout": wishes.timeout if wishes.timeout is not None else limit,
+        "timeout": seconds_of(parameters, wishes.timeout),
         "max_restarts": wishes.max_restarts if wishes.max_restarts is not None else DYNAMIC_RESTARTS * dynamic,
         "stall_timeout": wishes.stall_timeout if wishes.stall_timeout is not None else float(seconds or 600),
         "stall_action": wishes.stall_action or ("warn" if seconds == 0 else "fail"),
@@ -369,6 +368,16 @@ def _settings(parameters: Mapping[str, str], tasks: Tasks, wishes: Wishes) -> tu
                 "processor"
             )
     return settings, notes
+
+
+def seconds_of(parameters: Mapping[str, str], given: float | None) -> float | None:
+    """Return how many seconds a command's job may take; None: as many as it likes.
+
+    Args: parameters: the command's; given: `timeout=`, which wins.
+    Raises: ConfigError: `maxTrainingTimeInHour` is no number of hours.
+    """
+    hours = parameters.get("maxTrainingTimeInHour", "")
+    return given if given is not None else _hours(hours) if hours else None
 
 
 def _hours(text: str) -> float | None:

@@ -31,7 +31,7 @@ from akrunner.prepare.reading import Reading
 from akrunner.prepare.schemas import schema_of
 from akrunner.prepare.scripts import check_order, check_saves, check_script, check_writes
 from akrunner.schema import Schema
-from akrunner.spec import ClusterSpec, JobSpec, Mode, ResourceSpec, ScriptSpec, SupervisionSpec
+from akrunner.spec import ClusterSpec, JobSpec, Mode, ResourceSpec, ScriptSpec, SupervisionSpec, check_advertised
 from akrunner.tables.asked import names_of, tables_spec
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import check_other, open_sink
@@ -138,9 +138,13 @@ def checked(mode: Mode, given: Arguments) -> tuple[Prepared, str | None]:
     if given.output is not None and table.read_from is not None:
         check_apart(table.read_from, given.output)
     check_bad_rows_apart(table)
+    read_as = reading.read_as
+    if table.read_from is not None:
+        # whether its name or the user has told it
+        read_as["input_format"] = table.read_from.format
     if mode == "stream" and table.replayable and (job.resume or job.supervision.max_restarts):
         again = table
-        table = counted(table, table.name, lambda: again)
+        table = counted(table, table.name, lambda: again, read_as)
     schema = Schema.from_arrow(table.schema)
     codec.check_units(schema, job.output_schema)
     job = dataclasses.replace(
@@ -151,6 +155,7 @@ def checked(mode: Mode, given: Arguments) -> tuple[Prepared, str | None]:
         tables=asked,
         notes=(*job.notes, *read_twice(table), *table.notes),
         marked=table.arriving is not None,
+        read_as=read_as,
     )
     job.check_restarts(table.replayable, table.name)
     if not (script.program and job.asks_about):
@@ -165,6 +170,7 @@ def _settings(mode: Mode, given: Arguments) -> JobSpec:
         parallelism = given.engine.capabilities.parallelism
     if given.engine.capabilities.here:
         capacity.check_fits(num_workers=given.num_workers, num_ps=given.num_ps, parallelism=parallelism)
+        check_advertised(given.bind_host, given.advertised_host)
     cluster = ClusterSpec.of(given.num_workers, given.num_ps, parallelism, given.evaluator, given.coordinator, given.chief)
     again = check_flag("resume", given.resume) or check_count("max_restarts", given.max_restarts, 0) > 0
     if mode == "stream" and again and not given.engine.capabilities.marks:

@@ -34,7 +34,7 @@ from akrunner.io.table import Awaited, TableSource
 from akrunner.io.taken import check_columns, check_defaults
 from akrunner.prepare.schemas import schema_of
 from akrunner.schema import Schema
-from akrunner.tables.opening import open_source
+from akrunner.tables.opening import open_input
 
 
 class Reads(Protocol):
@@ -87,6 +87,16 @@ class Reading:
     select_seconds: float | None = None
     flush_seconds: float | None = None
 
+    @property
+    def read_as(self) -> dict[str, Any]:
+        """What decides where the rows of a text begin, as JSON values: a save that counts rows counts them by it. (What nulls and
+        numbers look like may become another: if a row that could not be read has ended a job, the next one goes on there.)"""
+        csv = self.csv if self.csv is not None else CsvOptions()
+        return {
+            "input_format": self.form or "", "header": "yes" if csv.header is True else "no", "quote": csv.quote,
+            "comment": csv.comment, "skip": csv.skip, "encoding": csv.encoding,
+        }  # fmt: skip
+
     @classmethod
     def of(cls, given: Reads, arrives: bool, columns: Any = None) -> Reading:
         """Check the arguments of a job.
@@ -123,7 +133,7 @@ class Reading:
 
     def _opened(self, source: Any) -> TableSource:
         check_time("its input")
-        return open_source(
+        return open_input(
             source,
             read_examples=codec.read_examples,
             input_schema=self.schema,

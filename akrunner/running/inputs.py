@@ -23,6 +23,7 @@ from akrunner.io.table import Awaited, TableSource
 from akrunner.io.taken import check_columns
 from akrunner.prepare.reading import Reading
 from akrunner.schema import Schema
+from akrunner.spec import come_once
 
 #: the arguments that say where rows come from, and how they are written there
 _SAID = ("source", "input_format", "input_schema", "input_csv")
@@ -60,7 +61,7 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
     with ours(SourceError, "source: it cannot be read"):
         arrives = streams.is_stream(source)
     if not arrives:
-        return _arriving_lines(given, follow)
+        return _arriving_lines(given, follow, engine)
     url = os.fspath(source)
     shown_url = redacted(url.partition("?")[0])
     if check_flag("follow", follow):
@@ -82,7 +83,7 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
         found = None
         if bad is not None:
             # a file that only tells the columns is read again for its rows
-            found = bad.of_file() if taken is not None else BadRows(None, bad.limit)
+            found = bad.of_file(path) if taken is not None else BadRows(None, bad.limit)
         # a CSV without a line of names needs the whole `input_schema=`, as its columns are told apart by their places
         return replace(reading, schema=reading.schema or taken, bad=found, columns=columns).open(path)
 
@@ -98,12 +99,18 @@ def arriving_source(given: Mapping[str, Any], follow: bool, engine: Engine) -> d
         opened = system.open(url, schema, given["flush_seconds"], file)
     if bad is not None:
         opened = _leaving_out(opened, bad)
+    if opened.arriving is not None:
+        opened.arriving.source.read_as = reading.read_as
     return {**dict.fromkeys(_SAID), "source": opened}
 
 
-def _arriving_lines(given: Mapping[str, Any], follow: bool) -> dict[str, Any]:
+def _arriving_lines(given: Mapping[str, Any], follow: bool, engine: Engine) -> dict[str, Any]:
     """Open the source of a stream job as `lines_source` does, and so that the job can go on in it. Returns: as `arriving_source`."""
-    again = check_flag("resume", given.get("resume", False)) or check_count("max_restarts", given.get("max_restarts", 0), 0) > 0
+    restarts = check_count("max_restarts", given.get("max_restarts", 0), 0)
+    again = check_flag("resume", given.get("resume", False)) or restarts > 0
+    if again and isinstance(given["source"], str) and given["source"] == "-" and engine.capabilities.marks:
+        # before its first row, which may never come
+        raise come_once("max_restarts" if restarts else "resume", "stdin")
 
     def opened() -> dict[str, Any]:
         lines = lines_source(given, follow)
@@ -155,7 +162,7 @@ def _going_on(given: Mapping[str, Any], lines: dict[str, Any]) -> dict[str, Any]
         return replace(_reading({**given, "input_schema": first.schema}), bad=first.bad).lines(given["source"], True)
 
     path = os.path.abspath(os.path.expanduser(os.fspath(given["source"])))
-    return {**lines, "source": counted(first, path, again)}
+    return {**lines, "source": counted(first, path, again, _reading(given).read_as)}
 
 
 def table_of(source: Any, engine: Engine) -> Any:

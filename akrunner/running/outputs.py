@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from akrunner.foreign import ours, redacted, underway
 from akrunner.io import formats, streams, systems
 from akrunner.io.bad_rows import BadRows, kept
 from akrunner.io.commits import uncommitted
-from akrunner.io.limits import Limits, current, limited, narrowed, under
+from akrunner.io.limits import Limits, current, narrowed, under
 from akrunner.io.paths import check_apart, expand
 from akrunner.io.sinks import FirstBatchSink
 from akrunner.prepare.arguments import SchemaLike
@@ -123,14 +122,6 @@ def keeping(bad: BadRows | None, run: Callable[[], Job]) -> Job:
         outcome = run()
         bad.abort() if outcome.only_asked else bad.commit()
         return outcome
-
-
-def in_time(timeout: object) -> AbstractContextManager[None]:
-    """Limit the time of a block that opens a job's input and output, and runs the job. Args: timeout: the job's, which may be no number yet:
-    then it is refused later."""
-    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0:
-        return limited(float(timeout), None)
-    return limited(None, None)
 
 
 def run_into(

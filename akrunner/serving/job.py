@@ -44,7 +44,7 @@ from akrunner.foreign import ours, redacted
 from akrunner.history.keeping import Keeping
 from akrunner.io.bad_rows import kept
 from akrunner.io.layouts import Layout
-from akrunner.io.limits import narrowed
+from akrunner.io.limits import in_time, narrowed
 from akrunner.io.partitioner import rechunk
 from akrunner.io.paths import check_apart
 from akrunner.io.sinks import MemorySink
@@ -61,7 +61,7 @@ from akrunner.prepare.schemas import schema_of
 from akrunner.running.inputs import arriving_source, table_of
 from akrunner.running.kept import kept_job, kept_to_its_end
 from akrunner.running.observer import check_observer
-from akrunner.running.outputs import in_time, keeping, run_into
+from akrunner.running.outputs import keeping, run_into
 from akrunner.running.result import Result
 from akrunner.schema import Schema
 from akrunner.serving.arguments import ModelLike, PredictArguments

@@ -27,7 +27,7 @@ from akrunner.tables import ddl, types
 from akrunner.tables.local_output import fits
 from akrunner.tables.making import new_table
 from akrunner.tables.names import TableName
-from akrunner.tables.opening import open_source
+from akrunner.tables.opening import open_input
 from akrunner.tables.sql import Queries
 from akrunner.tables.store import TableInfo, TableStore
 from akrunner.tables.tunnel import as_file, bare_csv, fill, rows_of
@@ -90,12 +90,12 @@ def put(
         read_examples=codec.read_examples, input_format=input_format, input_csv=input_csv, select=select
     )
     with ours(SourceError, "source: it cannot be read"):
-        table = open_source(file, input_schema=input_schema, **given)
+        table = open_input(file, input_schema=input_schema, **given)
     if known is not None and input_schema is None and select is None and not table_fits(table.schema, known):
         # what looks like a number in a text may be a string in the table: 007
         wanted = _as_table(table.schema, known)
         with ours(SourceError, "source: it cannot be read"):
-            table = open_source(file, input_schema=wanted, **given)
+            table = open_input(file, input_schema=wanted, **given)
     info = known or TableInfo(types.as_columns(table.schema), tuple(key for key, _ in name.partition))
     text = table.read_from is not None and _headed(table.read_from)
     check_columns(name, info, table.schema, f"; for {_BARE.format(table=name.sql)}" if text and select is None else "")

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from akrunner.errors import ConfigError, SourceError
 from akrunner.foreign import ours
+from akrunner.io.limits import deadline, waited
 from akrunner.launch.limits import downloading, shown
 from akrunner.launch.trees import Blame
 from akrunner.tables.objects import Bucket, Found
@@ -54,12 +55,20 @@ class Mirror:
         Raises:
             SourceError: the bucket cannot be read.
             ConfigError: the objects are too large.
+            JobTimeoutError: the time of the job that wants them is over.
         """
+        over = threading.Event()
+        if deadline() is None:
+            return self._fetched(key, whole, over)
+        return waited(lambda: self._fetched(key, whole, over), over.set, f"the copy of {self._uri}")
+
+    def _fetched(self, key: str, whole: bool, over: threading.Event) -> list[str]:
+        """Copy as `fetch` does. Args: over: set when the caller no longer wants the copies."""
         with ours(SourceError, f"{self._uri}: cannot read it at {self.bucket.endpoint}"):
             found = self._wanted(key, whole)
             total = sum(one.size for one in found)
             self._check_room(total)
-            self._copy(found, total, whole)
+            self._copy(found, total, whole, over)
         return [one.key for one in found]
 
     def _wanted(self, key: str, whole: bool) -> list[Found]:
@@ -104,9 +113,8 @@ class Mirror:
                 "TMPDIR, name only the directory the script reads, or a copy of yours (--oss-root BUCKET=DIR)"
             )
 
-    def _copy(self, found: list[Found], total: int, told: bool) -> None:
+    def _copy(self, found: list[Found], total: int, told: bool, over: threading.Event) -> None:
         progress = _Progress(self._uri, len(found), total, self._say)
-        over = threading.Event()
         with ThreadPoolExecutor(THREADS, "akrunner-oss") as pool:
             tasks = [pool.submit(self._one, one, progress, over) for one in found]
             try:

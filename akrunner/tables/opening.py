@@ -28,7 +28,7 @@ from akrunner.tables.store import TableInfo, TableOutput, TablePart, TableStore
 from akrunner.wire.near import nearest
 
 
-def open_source(
+def open_input(
     source: Any,
     *,
     input_schema: Schema | None = None,
@@ -250,7 +250,8 @@ def _table_sink(path: str, schema: pa.Schema, form: str | None, overwrite: bool)
     if is_table(path):
         return NamedTableSink(path, schema, form, overwrite)
     systems.check_no_format(path, form)
-    return systems.system_of(path).output(path, schema, overwrite)
+    with systems.of_parameter(SinkError, "output"):
+        return systems.system_of(path).output(path, schema, overwrite)
 
 
 def open_sink(

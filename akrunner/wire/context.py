@@ -61,6 +61,7 @@ class Context(TypedDict):
         stays: whether the process stays after its last message until the host tells it to stop.
         attempt: how often the job has been started again.
         resume: whether the job goes on with the checkpoints of an earlier one.
+        read_as: what decides where the rows of a text begin; a save that counts rows counts them by it.
         run_id: what tells this job from every other one; the same in each attempt.
         cpus: the cores the process may use; empty for all.
         env: environment variables to set.
@@ -92,6 +93,7 @@ class Context(TypedDict):
     num_workers: int
     attempt: int
     resume: bool
+    read_as: Dict[str, Any]
     run_id: str
     cpus: List[int]
     fed: List[str]

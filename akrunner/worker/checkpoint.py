@@ -40,14 +40,17 @@ class Checkpoint(object):
     """
 
     #: what has to be the same in a job that goes on
-    _needs = "the same table in the same order, the same select= and num_workers="
+    _needs = (
+        "the same table in the same order, read in the same way (input_schema=, input_format=, input_csv=, select=), and the same "
+        "num_workers="
+    )
     _first = "the first row"
 
     def __init__(
         self, config: Any, every: Optional[int] = None, keep: int = 2, seed: Optional[int] = None,
         save: Optional[Callable[[str], Any]] = None, restore: Optional[Callable[[str], Any]] = None,
         objects: Optional[Mapping[str, Any]] = None, fed: Sequence[str] = (), task: str = "", resume: bool = False,
-        run_id: str = "", replayed: bool = False, goes_on_with: Optional[int] = None,
+        run_id: str = "", replayed: bool = False, goes_on_with: Optional[int] = None, read_as: Optional[Mapping[str, Any]] = None,
     ) -> None:  # fmt: skip
         """Restore the newest save if the job goes on.
 
@@ -61,6 +64,7 @@ class Checkpoint(object):
             run_id: what tells this job from every other one.
             replayed: whether a job's task is replayed, so that nothing may be changed in its directory.
             goes_on_with: the number of the save with which this attempt begins, 0 for none; None: the tasks find it.
+            read_as: what decides where the rows of the job's files begin.
         """
         if every is not None:
             reading.check_positive("every", every)
@@ -88,6 +92,7 @@ class Checkpoint(object):
         self._expected: Optional[int] = None
         #: whether the script has taken the last batch of this epoch; None if nobody knows
         self._taken: Optional[bool] = None
+        self._read_as = read_as or {}
         self._rows = self._print()
         if not replayed:
             hold(self._saves.folder)
@@ -303,7 +308,8 @@ class Checkpoint(object):
         folder, said = self._saves.path(number), self._saves.said(number)
         if said.get("version") != saves.VERSION:
             raise ValueError("%s was saved by another version of akrunner: begin with another checkpoint_dir" % folder)
-        if said["rows"] != self._rows:
+        # a save of an earlier version says less of its rows
+        if differs(said["rows"], self._rows):
             raise ValueError(
                 "checkpoint_dir: the rows of this task are not those that %s was saved with (%s): going on needs %s; a job with others "
                 "begins anew in another checkpoint_dir" % (folder, differs(said["rows"], self._rows), self._needs)
@@ -409,7 +415,7 @@ class Checkpoint(object):
 
     def _print(self) -> Dict[str, Any]:
         """Return what tells this task's rows from others."""
-        return print_of(self._config)
+        return print_of(self._config, self._read_as)
 
 
 _OF_DATASETS = ("drop_remainder", "label", "defaults", "uneven", "columns", "weights", "split")
@@ -455,6 +461,7 @@ def of_task(config: Union[BatchTaskConfig, StreamTaskConfig], context: Any) -> D
         run_id=context["run_id"],
         replayed=config._job.replayed,
         goes_on_with=context["goes_on_with"],
+        read_as=context["read_as"],
     )
 
 

@@ -42,6 +42,11 @@ SCRIPTS = {
                 "t": np.array([["x", "yz"]]), "n": ["none"],
             })
         """,
+    "moves": """
+        def main(task_config):
+            for batch in task_config.batches(64):
+                task_config.output_writer.write_batch({"z": batch["z"] * 1000})
+        """,
     "raises": """
         def main(task_config):
             raise ValueError("bad luck")
@@ -116,6 +121,10 @@ def test_every_type_comes_in(told: dict[str, Any]) -> None:
 
 def test_every_type_goes_out(told: dict[str, Any]) -> None:
     check_types_out(told)
+
+
+def test_a_time_with_a_zone_comes_in_and_goes_out(told: dict[str, Any]) -> None:
+    assert told["a moment"] == [[True, True]]
 
 
 def check_types_out(told: dict[str, Any]) -> None:

@@ -243,7 +243,7 @@ def test_a_name_that_the_locale_has_no_letters_for(tmp_path: Path) -> None:
     folder = tmp_path / "\u00f6"
     folder.mkdir()
     (folder / "t.csv").write_text("a\n1\n")
-    code = "import os, akrunner\nfrom akrunner.tables.opening import open_source\nopen_source(os.path.abspath('t.csv'), read_examples=None)"
+    code = "import os, akrunner\nfrom akrunner.tables.opening import open_input\nopen_input(os.path.abspath('t.csv'), read_examples=None)"
     env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
     assert done.stderr.rstrip().endswith("takes names for ascii; set LC_ALL=C.UTF-8, or PYTHONUTF8=1, and start again"), (

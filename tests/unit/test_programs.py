@@ -11,6 +11,7 @@ from akrunner import programs
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.errors import ConfigError
+from akrunner.io.limits import check_time
 from akrunner.prepare.arguments import Arguments
 from akrunner.serving.arguments import PredictArguments
 
@@ -47,15 +48,18 @@ class _Engine(FlinkEngine):
 def test_a_batch_job_is_never_restarted_and_a_stream_as_often_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, table, observer = _Engine(), object.__new__(FlinkTable), object()
     modes: list[tuple[str, Any, Any]] = []
+    left: list[float | None] = []
 
     def prepare(mode: str, given: Arguments) -> Any:
         modes.append((mode, given.source, given.engine))
+        left.append(check_time("a download"))
         return SimpleNamespace(job=f"a {mode} job")
 
     monkeypatch.setattr(programs, "prepare", prepare)
     monkeypatch.setattr(programs, "table_of", lambda source, engine: table)
-    given: Any = Arguments("train.py", "a table of Flink's", engine=engine)
+    given: Any = Arguments("train.py", "a table of Flink's", engine=engine, timeout=60)
     assert programs.scripted(given, cast(Any, observer)) == "attached 1"
     assert programs.streamed(given, None, 3) == "attached 2"
     assert modes == [("batch", table, engine), ("stream", table, engine)]
+    assert all(one is not None and 0 < one <= 60 for one in left), "what is fetched before has the job's time"
     assert engine.attached == [("a batch job", table, observer, 0), ("a stream job", table, None, 3)]

@@ -92,7 +92,6 @@ def test_counts(counts: Any, words: str) -> None:
         ({"resume": True, "cluster": ClusterSpec(2, 1)}, "resume: with num_ps= or coordinator= .*no save has a place"),
         ({"resume": True, "cluster": ClusterSpec(coordinator=True)}, "resume: with num_ps= or coordinator="),
         ({"mode": "stream", "cluster": ClusterSpec(coordinator=True)}, "coordinator: "),
-        ({"bind_host": "0.0.0.0"}, "advertised_host="),
         ({"env": {"A": True}}, "env: 'A' has a value of type bool: names and values must be text"),
     ],
 )

@@ -48,11 +48,13 @@ class StreamSource(Protocol):
         ready: whether rows that are there would have come by now. (A group of consumers is formed within some seconds.)
         ended: whether no more rows will come, for ever.
         bad: takes the bad rows, which are left out; None: a bad row is an error.
+        read_as: what a user has said that decides where the rows of a text begin, as JSON values.
     """
 
     schema: pa.Schema
     name: str
     bad: BadRows | None
+    read_as: Mapping[str, Any]
 
     @property
     def ready(self) -> bool: ...
@@ -373,17 +375,33 @@ def same_place(place: Mapping[str, Any], what: str, own: str) -> Mapping[str, An
     return place
 
 
-def rows_by(schema: pa.Schema, bad: BadRows | None) -> Mapping[str, Any]:
-    """Return what says in a place which rows it counts. Args: schema: their columns; bad: takes those that are not counted."""
-    return {"columns": _columns(schema), "leaves_out": bad is not None}
+def rows_by(schema: pa.Schema, bad: BadRows | None, read_as: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what says in a place which rows it counts.
+
+    Args: schema: their columns; bad: takes those that are not counted; read_as: what decides where rows begin.
+    """
+    return {"columns": _columns(schema), "leaves_out": bad is not None, "read_as": dict(read_as)}
 
 
-def check_rows_by(name: str, place: Mapping[str, Any], schema: pa.Schema, bad: BadRows | None) -> None:
-    """Check that a place that counts rows counts those that are read now: with other types of columns other rows are bad.
+def check_rows_by(
+    name: str, place: Mapping[str, Any], schema: pa.Schema, bad: BadRows | None, read_as: Mapping[str, Any]
+) -> None:
+    """Check that a place that counts rows counts those that are read now: with other types of columns other rows are bad, and in a
+    text that is read in another way rows begin elsewhere.
 
-    Args: name: the stream's name; place: it may be one of an earlier version, which does not say it; schema, bad: as in `rows_by`.
+    Args:
+        name: the stream's name.
+        place: it may be one of an earlier version, which does not say it.
+        schema, bad, read_as: as in `rows_by`.
     Raises: SourceError: they may be others.
     """
+    other = _otherwise(place.get("read_as", {}), read_as)
+    if other:
+        raise gone(
+            name,
+            f"it was made with {other}, so that it may count other rows: rows would be trained on twice, or never. Give what it was "
+            "made with (--input-csv, --input-format)",
+        )
     # where no row is left out, all rows are counted, whatever their types are
     if "columns" not in place or (bad is None and not place["leaves_out"]):
         return
@@ -396,6 +414,15 @@ def check_rows_by(name: str, place: Mapping[str, Any], schema: pa.Schema, bad: B
             "with which other rows are bad (--bad-rows): rows would be trained on twice, or never. Give input_schema= (--input-schema) "
             "with the types of the save",
         )
+
+
+def _otherwise(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return in words what decides in another way than before where rows begin; "": nothing does."""
+    changed = [(name, was, now[name]) for name, was in before.items() if name in now and was != now[name]]
+    # a name of a file tells the format, too
+    return ", ".join(
+        f"{name}={was!r}, and now it is {new!r}" for name, was, new in changed if name != "input_format" or (was and new)
+    )
 
 
 def _columns(schema: pa.Schema) -> list[str]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from akrunner.errors import SourceError
 from akrunner.foreign import ours
-from akrunner.io.bad_rows import BadRows
+from akrunner.io.bad_rows import BadMessages, BadRows
 from akrunner.io.streams.arriving import Arriving
 from akrunner.io.streams.base import TAKEN_ROWS, WAIT_SECONDS, check_rows_by, checksum, gone, rows_by, same_place
 from akrunner.io.table import TableSource
@@ -31,15 +31,19 @@ from akrunner.reader import Late, Reader
 _CLOSING = 1.0
 
 
-def counted(first: TableSource, name: str, again: Callable[[], TableSource]) -> TableSource:
+def counted(
+    first: TableSource, name: str, again: Callable[[], TableSource], read_as: Mapping[str, Any] | None = None
+) -> TableSource:
     """Return a table as a stream whose place can be set.
 
     Args:
         first: the table.
         name: what it is called in saves: a path.
         again: opens it once more.
+        read_as: what decides where its rows begin, as JSON values; None: nothing that a user says.
     """
     source = _Counted(first, name, again)
+    source.read_as = read_as or {}
     arriving = Arriving(source, WAIT_SECONDS)
     # its rows have to come in one order, so that no machine may read the files itself
     return dataclasses.replace(
@@ -53,6 +57,8 @@ class _Counted:
     ready = True
     #: files give their own to `BadRows`
     bad: BadRows | None = None
+
+    read_as: Mapping[str, Any] = {}
 
     def __init__(self, first: TableSource, name: str, again: Callable[[], TableSource]) -> None:
         self.schema = first.schema
@@ -77,8 +83,16 @@ class _Counted:
             self._number = _number(self._called) or self._number
         if place is not None:
             self._begin = same_place(place, "table", self._called)["rows"]
-            check_rows_by(self.name, place, self.schema, self._left_out)
+            check_rows_by(self.name, place, self.schema, self._left_out, self.read_as)
             self._check_file(place)
+            self._know_bad_rows(place)
+
+    def _know_bad_rows(self, place: Mapping[str, Any]) -> None:
+        """Let nobody count bad rows of a growing file that an earlier job has counted before its save."""
+        if self._first is not None and isinstance(self._left_out, BadMessages):
+            self._left_out.goes_on(self.name, place.get("bad_line", 0), place["rows"])
+            # rows that were read only to tell the columns, and maybe counted, are read again
+            self._first = None
 
     def _check_file(self, place: Mapping[str, Any]) -> None:
         """Check that a file begins as it did when a save was made. Raises: SourceError: it does not."""
@@ -149,7 +163,10 @@ class _Counted:
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._seal = self._newest(self._file)
-        return {"table": self._called, "rows": self._rows, **rows_by(self.schema, self._left_out), **self._seal}
+        place = {"table": self._called, "rows": self._rows, **rows_by(self.schema, self._left_out, self.read_as), **self._seal}
+        if isinstance(self._left_out, BadMessages):
+            place["bad_line"] = self._left_out.last_line(self.name)
+        return place
 
     def _newest(self, file: BinaryIO) -> dict[str, int]:
         """Return what a save says now of the file whose rows were counted. Raises: OSError: it cannot be read."""

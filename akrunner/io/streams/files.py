@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from akrunner.errors import AkrunnerError, SinkError, SourceError
 from akrunner.foreign import ours
-from akrunner.io.bad_rows import BadRows
+from akrunner.io.bad_rows import BadMessages, BadRows
 from akrunner.io.partitioner import behind, rechunk
 from akrunner.io.streams.arriving import table_of
 from akrunner.io.streams.base import (
@@ -106,6 +106,8 @@ class _Arrived:
     ready = True
     #: what opens a file gives its bad rows to it
     bad: BadRows | None = None
+    #: what decides where the rows of a text begin, as JSON values
+    read_as: Mapping[str, Any] = {}
     ended = False
 
     def __init__(
@@ -176,13 +178,15 @@ class _Arrived:
             return
         known = same_place(place, "directory", self._folder)
         if known["half"] is not None:
-            check_rows_by(self.name, known, self.schema, self.bad)
+            check_rows_by(self.name, known, self.schema, self.bad, self.read_as)
         self._check_remembered(known)
         self._lately = [name for name in known["read"] if name not in self._read]
         self.commit(list(self._lately))
         self._recall()
         if known["half"] is not None:
             self._half, self._checksum = (_File(*known["half"]), known["rows"]), known.get("checksum")
+            if isinstance(self.bad, BadMessages):
+                self.bad.know(self._path(self._half[0]), known.get("bad_line", 0), known["rows"])
 
     def _check_remembered(self, known: Mapping[str, Any]) -> None:
         """Check that what is remembered, and the files that were read last, are as the save says.
@@ -220,6 +224,9 @@ class _Arrived:
         except OSError:
             return True
         return (state.st_mtime_ns, state.st_size) == (file.arrived, file.size)
+
+    def _path(self, file: _File) -> str:
+        return os.path.join(self._folder, file.name)
 
     def _checksum_of(self, file: _File) -> int:
         """Return the checksum of a file as it was in one look. Raises: OSError: it cannot be read."""
@@ -334,7 +341,8 @@ class _Arrived:
             "half": [half.arrived, half.name, half.size] if half is not None else None,
             "rows": self._taken,
             "checksum": self._checksum if half is not None else None,
-            **rows_by(self.schema, self.bad),
+            "bad_line": self.bad.last_line(self._path(half)) if half is not None and isinstance(self.bad, BadMessages) else 0,
+            **rows_by(self.schema, self.bad, self.read_as),
             "remembered": remembered,
             "seen": [[one.arrived, one.name, one.size] for one in self._seen.values()],
         }

@@ -191,6 +191,7 @@ class Messages(Client):
 
     ended = False
     bad: BadRows | None = None
+    read_as: Mapping[str, Any] = {}
 
     def __init__(
         self,
@@ -221,6 +222,8 @@ class Messages(Client):
         self._begin: dict[int, int] = {}
         #: whether it begins at a place of a save, from which no rows may be left out
         self._strict = False
+        #: whether that save names every partition that there was, also those without a message
+        self._names_all = False
         #: partition -> the time, in ms, of the message before that offset, by which a topic that was made anew is noticed
         self._times: dict[int, int] = {}
         #: partition -> the offset of the next message, as far as that is known
@@ -275,6 +278,7 @@ class Messages(Client):
         times = place.get("times", {}) if place is not None else {}
         self._times = {int(partition): at for partition, at in times.items()}
         self._strict = place is not None
+        self._names_all = place is not None and bool(place.get("every"))
         with self._lock:
             self._has, self._next, self._at = {}, {}, dict(self._begin)
             self._open, self._lost, self._unsure = {}, False, set()
@@ -399,8 +403,9 @@ class Messages(Client):
         begin = {number: self._begin.pop(number) for number in numbers if number in self._begin}
         new = [one for one in partitions if one.partition not in begin]
         at: dict[int, int] = {}
-        # the group's offsets are those of the newest save, and this one may be older: what it does not name, it has not read
-        anew = self._strict and not self._ready
+        # the group's offsets are those of the newest save, and this one may be older: what it does not name, it has not read. A save
+        # of an earlier version names only partitions from which messages came: of the others the group knows more
+        anew = self._strict and self._names_all and not self._ready
         try:
             stored = {one.partition: one.offset for one in consumer.committed(new, START_SECONDS)} if new and not anew else {}
             for one in new:
@@ -583,6 +588,7 @@ class Messages(Client):
             return {
                 "topic": self.address.path,
                 "offsets": {str(one): offset for one, offset in sorted(self._at.items())},
+                "every": True,
                 "times": {str(one): self._times[one] for one in sorted(self._at) if one in self._times},
             }
 

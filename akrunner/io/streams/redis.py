@@ -178,6 +178,7 @@ class _Entries(_Client):
     ready = True
     ended = False
     bad: BadRows | None = None
+    read_as: Mapping[str, Any] = {}
 
     def __init__(self, address: Address, columns: pa.Schema, values: pa.Schema, meta: Mapping[str, pa.DataType]) -> None:
         super().__init__(address)

@@ -31,9 +31,19 @@ from typing import Any
 from akrunner.errors import AkrunnerError, SinkError, SourceError
 from akrunner.foreign import redacted
 from akrunner.io import lakehouse
-from akrunner.io.systems.base import System, TableSink, Url
+from akrunner.io.systems.base import System, TableSink, Url, of_parameter
 
-__all__ = ["System", "TableSink", "check_no_format", "check_output", "is_system", "names_table", "one_system", "system_of"]
+__all__ = [
+    "System",
+    "TableSink",
+    "check_no_format",
+    "check_output",
+    "is_system",
+    "names_table",
+    "of_parameter",
+    "one_system",
+    "system_of",
+]
 
 #: scheme of a URL -> the module that has its SYSTEM
 _MODULES: Mapping[str, str] = {

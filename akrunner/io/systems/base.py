@@ -32,6 +32,17 @@ _CHANGES = frozenset(
 )
 
 
+@contextlib.contextmanager
+def of_parameter(kind: type[ConfigError], parameter: str) -> Iterator[None]:
+    """Give errors about a URL the class and the parameter that the URL was given by. Args: kind: SourceError or SinkError."""
+    try:
+        yield
+    except ConfigError as e:
+        if type(e) is not ConfigError:
+            raise
+        raise kind(f"{parameter}: {e}") from None
+
+
 class System(Protocol):
     """One kind of system that keeps tables. A URL names the system or a file of it; the URL's query part has `table=` and any
     other options.
@@ -121,8 +132,9 @@ class Url:
             if name not in ours and name not in driver:
                 more = ", and those of the database's driver" if driver else ""
                 # without the options, as a misspelt one may have a password
+                are = "there is" if len(ours) == 1 and not more else "there are"
                 raise ConfigError(
-                    f"{redacted(self.base)}: there is no option {name!r} here (there are "
+                    f"{redacted(self.base)}: there is no option {name!r} here ({are} "
                     f"{', '.join(ours) or 'none'}{more}){nearest(name, [*ours, *driver])}"
                 )
 

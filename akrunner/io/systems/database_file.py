@@ -40,7 +40,9 @@ def check_there(path: str, url: Url) -> None:
     """
     if not os.path.isfile(path):
         kind = "is a directory" if os.path.isdir(path) else "is not there"
-        raise SourceError(f"source: {url.shown}: {path} {kind}")
+        folder, name = os.path.split(path)
+        near = nearest(name, os.listdir(folder)) if os.path.isdir(folder) else ""
+        raise SourceError(f"source: {url.shown}: {path} {kind}{near}")
 
 
 def which_table(url: Url, there: Sequence[str]) -> str:

@@ -93,6 +93,17 @@ with seen.execute().collect() as rows:
     tell("types out", [[repr(value) for value in row] for row in rows])
 job.wait(60)
 
+moment = t_env.sql_query("SELECT TO_TIMESTAMP_LTZ(1700000000123, 3) AS z")
+job = flink.run(
+    script("moves"), moment, data_format="columns", output_schema="z timestamp(6) with time zone", python_env=PYTHON
+)
+seen = t_env.sql_query(
+    f"SELECT z = TO_TIMESTAMP_LTZ(1700000000123, 3), z > TO_TIMESTAMP_LTZ(1700000000122, 3) FROM {job.table}"
+)
+with seen.execute().collect() as rows:
+    tell("a moment", [list(row) for row in rows])
+job.wait(60)
+
 job = flink.run(script("raises"), numbers, output_schema="a bigint", python_env=PYTHON)
 try:
     job.table.execute().wait()

@@ -95,7 +95,6 @@ def test_each_job_is_one_line_that_a_shell_can_divide(fake: Fake, capsys: pytest
         (Status("3", "x", "FAILED", 1.0, 1, 0), False, 1, "akrunner: Flink does not say why\n"),
         (CANCELED, False, 0, ""),
         (CANCELED, True, 143, "akrunner: the job is CANCELED\n"),
-        (Status("4", "x", "SUSPENDED", 1.0, 1, 0), True, 1, "akrunner: the job is SUSPENDED\n"),
     ],
 )
 def test_the_exit_code_says_how_the_job_is(

@@ -307,7 +307,7 @@ def test_every_command_speaks_in_this_way_on_stderr() -> None:
     """Else a reader who is gone ends the command, and it blames stdout. `signals` has a lock of its own to mind."""
     places = [path for path in Path(stderr.__file__).parent.glob("*.py") if path.name not in ("stderr.py", "signals.py")]
     assert len(places) > 20
-    other = [path.name for path in places if re.search(r"err=True|file=sys\.stderr|stderr\.write", path.read_text())]
+    other = [path.name for path in places if re.search(r"\berr=True|file=sys\.stderr|stderr\.write", path.read_text())]
     assert other == []
 
 

@@ -17,6 +17,7 @@ from akrunner import detached
 from akrunner.detached import jobs
 from akrunner.engines.flink.host.engine import FlinkEngine
 from akrunner.errors import ClusterError, ConfigError, JobManagerLostError
+from akrunner.io.limits import check_time
 from akrunner.options import naming, of_verb
 from akrunner.options.declared import Option
 from tests.unit.engines.flink.host.test_rest import answering, saying
@@ -137,6 +138,19 @@ def test_who_refuses_every_answer_is_not_called_dead(monkeypatch: pytest.MonkeyP
             detached.wait(master, "abc", 0.02)
 
 
+def test_a_job_that_is_suspended_may_be_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [known("RUNNING"), known("SUSPENDED"), known("RUNNING"), known("FINISHED")]
+    with answering(lambda connection: saying(answers.pop(0))(connection)) as master:
+        assert detached.wait(master, "abc", 0.02).state == "FINISHED"
+    monkeypatch.setattr(jobs, "TAKE_OVER_SECONDS", 0.05)
+    with answering(saying(known("SUSPENDED"))) as master:
+        assert not detached.status(master, "abc").ended
+        with pytest.raises(
+            JobManagerLostError, match=f"job abc at {master} is SUSPENDED: its JobManager has gone, and within 0.05 s"
+        ):
+            detached.wait(master, "abc", 0.02)
+
+
 def test_a_job_that_was_seen_is_not_called_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "_GONE_SECONDS", 0.0)
     seen = detached.Status("abc", "akrunner a.py [12]", "RUNNING", 1.0, 2, 2)
@@ -204,3 +218,11 @@ def test_whether_a_detached_job_has_succeeded_is_known_once_it_has_ended() -> No
     states = {"RUNNING": None, "FINISHED": True, "FAILED": False, "CANCELED": False}
     seen = {state: detached.Status("abc", "akrunner a.py [12]", state, 1.0, 2, 2).succeeded for state in states}
     assert seen == states
+
+
+def test_what_is_fetched_before_a_submission_has_the_jobs_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[float | None] = []
+    monkeypatch.setattr(jobs, "_submitted", lambda *given: left.append(check_time("a download")))
+    for timeout in (60, None):
+        jobs.submit("s.py", "s3://bucket/t.csv", engine=FlinkEngine(master="localhost:1"), timeout=timeout, keep_run=False)
+    assert left[0] is not None and 0 < left[0] <= 60 and left[1] is None

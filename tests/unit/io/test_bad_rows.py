@@ -206,14 +206,14 @@ def test_bad_rows_of_a_file_that_is_read_again_do_not_count_however_many_they_ar
     for most in (3, 2, 5):
         # each attempt reads it from its first line, and some get further than others
         for line in range(2, 2 + most):
-            bad.of_file().take("a.csv", [BadRow(line, "why", b"x")])
+            bad.of_file("a.csv").take("a.csv", [BadRow(line, "why", b"x")])
     assert bad.count == 5
     with pytest.raises(SourceError, match="more than 5 rows cannot be read"):
-        bad.of_file().take("b.csv", [BadRow(2, "why", b"x")])
+        bad.of_file("b.csv").take("b.csv", [BadRow(2, "why", b"x")])
     # what is kept of files does not grow for ever, either
     bad = made().of_messages()
     for name in ("a.csv", "b.csv", "c.csv", "c.csv", "a.csv"):
-        bad.of_file().take(name, [BadRow(2, "why", b"x")])
+        bad.of_file(name).take(name, [BadRow(2, "why", b"x")])
     assert bad.count == 4
 
 
@@ -243,12 +243,12 @@ def test_the_bad_rows_of_a_file_of_a_stream_are_the_streams(tmp_path: Path) -> N
         for _ in range(2):
             # each file again, as `max_restarts=` does
             for name in ("a.csv", "b.csv"):
-                one = bad.of_file()
+                one = bad.of_file(name)
                 one.take(name, [BadRow(line, "why", b"x") for line in (2, 5)])
                 one.were_read(1)
                 one.end()
         assert bad.count == 4 and bad.room == one.room > 100
-        with pytest.raises(SourceError, match="4 of the first 8 rows cannot be read, more than 1%"):
+        with pytest.raises(SourceError, match="4 of the first 6 rows cannot be read, more than 1%"):
             bad.end()
         bad.commit()
     (file,) = (tmp_path / "bad").iterdir()
@@ -272,3 +272,31 @@ def test_a_file_that_grows_is_read_again_and_no_row_counts_twice() -> None:
     bad.take("f.csv", [BadRow(line, "why", b"x") for line in range(200, 400)])
     with pytest.raises(SourceError, match="350 of the first 30,350 rows cannot be read"):
         bad.end()
+
+
+def test_a_job_that_goes_on_counts_nothing_that_an_earlier_one_has_counted() -> None:
+    lines = [BadRow(line, "why", b"x") for line in range(2, 12)]
+    bad = made(max_bad_rows="1%").of_messages()
+    # what was read to tell the columns is read again
+    bad.take("f.csv", lines[:1])
+    bad.were_read(5_000)
+    bad.goes_on("f.csv", 11, 20_000)
+    bad.begin()
+    for _ in range(2):
+        bad.take("f.csv", lines)
+        bad.were_read(25_000)
+        bad.restart()
+    assert (bad.count, bad._rows, bad.last_line("f.csv"), bad.news()) == (0, 5_000, 11, [])
+    bad.take("f.csv", [BadRow(30_000, "why", b"x")])
+    assert (bad.count, bad.last_line("f.csv")) == (1, 30_000)
+
+
+def test_a_job_that_goes_on_in_the_middle_of_a_file_counts_what_is_behind_it() -> None:
+    bad = made(max_bad_rows="1%").of_messages()
+    bad.begin()
+    bad.know("b.csv", 5, 3)
+    one = bad.of_file("b.csv")
+    one.take("b.csv", [BadRow(line, "why", b"x") for line in (2, 5, 9)])
+    for _ in range(2):
+        one.were_read(2)
+    assert (bad.count, bad._rows, bad.last_line("b.csv"), bad.last_line("a.csv")) == (1, 1, 9, 0)

@@ -60,3 +60,10 @@ def test_a_line_that_has_no_object_is_an_error(tmp_path: Path, row: str) -> None
 def test_a_text_without_rows_tells_no_columns(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"is empty, so its columns are not known; give input_schema= \(--input-schema\)"):
         table(tmp_path, "\n \n")
+
+
+def test_a_file_of_another_format_is_told(tmp_path: Path) -> None:
+    with pytest.raises(
+        SourceError, match=r"as jsonl: line 1: .*if the file has another format, say so \(input_format=, --input-format\)"
+    ):
+        table(tmp_path, '"id","x"\n1,2\n')

@@ -180,8 +180,13 @@ def test_a_directory_that_a_pattern_leads_into_and_nobody_may_read_is_told(
         with pytest.raises(SourceError, match=f"source: cannot look into {shut}: Permission denied"):
             paths.expand(f"{tmp_path}/{pattern}", None)
     assert paths.expand(f"{tmp_path}/o*/*.csv", None).paths == [f"{tmp_path}/open/t.csv"]
-    for pattern in ("open/*.json", "nowhere/*.csv", "open/t.csv/*.csv"):
-        with pytest.raises(SourceError, match="source: no file matches"):
+    for pattern, words in (
+        ("open/*.json", r": in .*/open there is t\.csv$"),
+        ("nowhere/*.csv", ": there is no directory .*/nowhere$"),
+        ("opne/*.csv", "/opne; did you mean 'open'"),
+        ("open/t.csv/*.csv", r"/t\.csv is no directory$"),
+    ):
+        with pytest.raises(SourceError, match=f"source: no file matches .*{words}"):
             paths.expand(f"{tmp_path}/{pattern}", None)
 
 

@@ -135,3 +135,8 @@ def test_the_columns_that_a_query_needs_are_those_of_its_plan(select: str, colum
 def test_a_query_that_is_too_long_has_no_plan() -> None:
     with pytest.raises(SourceError, match="select: the query has"):
         columns_read("x+" * 600_000, COLUMNS)
+
+
+def test_tables_of_duckdbs_own_are_not_proposed() -> None:
+    with pytest.raises(SourceError, match="Table with name sales does not exist!\n(?!Did you mean)"):
+        selected("SELECT * FROM sales")

@@ -25,6 +25,23 @@ def test_what_is_written_is_read_and_no_changed_bit_is(tmp_path: Path) -> None:
         assert sealed.read(str(path)) is None, cut
 
 
+def test_a_file_in_the_users_directory_leaves_nothing_if_it_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[str] = []
+    monkeypatch.setattr(sealed.leftovers, "register", held.append)
+    monkeypatch.setattr(sealed.leftovers, "forget", held.remove)
+    (tmp_path / "a.json").write_text("old")
+    with pytest.raises(ZeroDivisionError), sealed.replacing(str(tmp_path), "a.json") as stream:
+        stream.write("new")
+        # its guard removes it if the process is killed here
+        assert held == [str(path) for path in tmp_path.iterdir() if path.name != "a.json"]
+        raise ZeroDivisionError
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"] and (tmp_path / "a.json").read_text() == "old"
+    sealed.write(str(tmp_path), "a.json", {"a": 1}, public=True)
+    assert sealed.read(str(tmp_path / "a.json")) == {"a": 1} and held == []
+
+
 def test_what_is_not_there_or_was_not_written_so_is_none(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text('{"a": 1}')
     assert sealed.read(str(tmp_path / "b.json")) is None and sealed.read(str(tmp_path / "none" / "b.json")) is None

@@ -177,6 +177,15 @@ def test_a_list_without_names_of_columns_is_told(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=f"; if the first line is a row and has no names, {header} gives these"):
             given(tmp_path / "list.csv", **options)
     assert names(given(tmp_path / "list.csv", input_csv="header=path,label")) == [b"cat/1.jpg", b"cat/2.jpg"]
+    # the columns of a file are not those of its directories, and other settings stay
+    (tmp_path / "t" / "year=2026").mkdir(parents=True)
+    (tmp_path / "t" / "year=2026" / "a.csv").write_text("cat/1.jpg;cat\ncat/2.jpg;cat\n")
+    instead = "--input-csv delimiter=semicolon,header=path,label --paths path"
+    assert f"too: {instead} packs" in given(tmp_path / "t", input_csv="delimiter=;").hint
+    assert names(given(tmp_path / "t", input_csv="delimiter=semicolon,header=path,label", paths="path")) == [
+        b"cat/1.jpg",
+        b"cat/2.jpg",
+    ]
     # a column may have the name of a file, and names of columns of other tables are no rows
     files(tmp_path, plain_csv="n,data\n1,cat/1.jpg\n")
     (tmp_path / "data").touch()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from akrunner import runs
-from akrunner.errors import AkrunnerError, ConfigError, JobError, SinkError
+from akrunner.errors import AkrunnerError, ConfigError, JobError, JobTimeoutError, SinkError
 from akrunner.launch import interpreters
 from akrunner.launch.interpreters import Interpreter
 from akrunner.pai_mode import job, scripts
@@ -256,6 +257,25 @@ def test_a_script_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch
 def test_a_bucket_without_its_directory_is_told() -> None:
     with pytest.raises(ConfigError, match=r"oss_roots \(--oss-root\): b=nope: there is no such directory"):
         runner(oss_roots={"B": "nope"}).read(PAI, None)
+
+
+@pytest.mark.parametrize(("command", "given"), [(PAI, {"timeout": 0.2}), (f"{PAI} -DmaxTrainingTimeInHour=0.0001", {})])
+def test_what_is_looked_up_before_a_job_has_its_time(command: str, given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bucket, or MaxCompute, that never answers."""
+    made, never = runner(**given), threading.Event()
+    plans = iter([object()])
+
+    def planned(command: Any, dry: bool, *more: Any, **named: Any) -> Any:
+        return next(plans) if dry else never.wait(60)
+
+    monkeypatch.setattr(made, "_planned", planned)
+    try:
+        with pytest.raises(
+            JobTimeoutError, match=r"longer than timeout=0\.\d+ s .* waited for its files in OSS, and what MaxCompute says"
+        ):
+            made.run(made.read(command, None))
+    finally:
+        never.set()
 
 
 def test_an_error_of_one_command_is_raised_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

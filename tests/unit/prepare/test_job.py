@@ -62,6 +62,7 @@ def test_what_the_least_that_is_given_becomes(given: Any, interpreter: str) -> N
         ({"timeout": 0}, "^timeout=0"),
         ({"stall_timeout": -1}, "^stall_timeout=-1"),
         ({"num_workers": 0}, "^num_workers=0"),
+        ({"bind_host": "0.0.0.0"}, r"^bind_host=.*name the one others reach with advertised_host= \(--advertised-host\)"),
         ({"output_schema": "id bigit"}, "^output_schema: no type is called 'bigit'"),
         ({"script": "/no/such.py"}, "^script: there is no file"),
         ({"columns": []}, "^columns is empty"),

@@ -80,3 +80,19 @@ def test_lines_are_of_one_file_of_text(tmp_path: Path) -> None:
             reading.lines(source, follow=True)
     with pytest.raises(SourceError, match="No such file"):
         Reading().lines(str(tmp_path / "none.csv"), follow=True)
+
+
+@pytest.mark.parametrize(
+    ("csv", "form", "told"),
+    [
+        (None, None, {}),
+        ("null=NA,decimal=comma,delimiter=;", None, {}),
+        ("header=no", "csv", {"header": "no", "input_format": "csv"}),
+        ("header=a,b,quote=none,skip=2,comment=hash,encoding=latin-1", None, {"header": "no", "quote": "", "skip": 2, "comment": "#", "encoding": "iso8859-1"}),
+    ],
+)  # fmt: skip
+def test_what_decides_where_rows_begin_is_told_and_nothing_else(
+    csv: str | None, form: str | None, told: dict[str, Any]
+) -> None:
+    plain = {"input_format": "", "header": "yes", "quote": '"', "comment": "", "skip": 0, "encoding": ""}
+    assert Reading.written(None, form, csv, "fail", 100).read_as == {**plain, **told}

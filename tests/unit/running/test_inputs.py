@@ -16,11 +16,11 @@ import pytest
 
 from akrunner.errors import AkrunnerError, ConfigError, SchemaError, SourceError
 from akrunner.io.bad_rows import kept
+from akrunner.io.limits import in_time
 from akrunner.io.streams import files
 from akrunner.io.table import Awaited, TableSource
 from akrunner.prepare.reading import Reading
 from akrunner.running.inputs import arriving_source, lines_source, table_of
-from akrunner.running.outputs import in_time
 from akrunner.spec import Capabilities
 
 BAD_ROWS = {"bad_rows": "fail", "max_bad_rows": 100}
@@ -416,3 +416,53 @@ def test_rows_none_of_which_is_left_out_may_get_other_types(tmp_path: Path) -> N
                 then.begin(place)
         then.close()
     first.close()
+
+
+@pytest.mark.parametrize("schema", ["a bigint", None])
+def test_a_later_job_that_goes_on_in_a_followed_file_counts_no_old_bad_row(tmp_path: Path, schema: str | None) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\nx,y\n2\n")
+    given = {"source": path, "input_format": None, "input_csv": None, "flush_seconds": 0.02, "input_schema": schema}
+    given |= {"bad_rows": "skip", "max_bad_rows": 2, "resume": True}
+
+    def taken_from(place: Any, count: int) -> tuple[Any, list[int]]:
+        found: Any = Reading().open(arriving_source(given, True, engine(True))["source"])
+        found.bad.begin()
+        found.arriving.begin(place)
+        found.arriving.source.connect()
+        rows: list[int] = []
+        while len(rows) < count:
+            batch = found.arriving.source.take(0.1)
+            rows += batch.column(0).to_pylist() if batch is not None else []
+        return found, rows
+
+    first, rows = taken_from(None, 2)
+    place = json.loads(json.dumps(first.arriving.source.reached()))
+    assert rows == [1, 2] and first.bad.count == 1 and place["bad_line"] == 3
+    first.arriving.close()
+    path.write_text(path.read_text() + "5,6\n3\n")
+    then, rows = taken_from(place, 1)
+    assert (
+        rows == [3]
+        and then.bad.count == 1
+        and [one.partition("t.csv ")[2] for one in then.bad.news()]
+        == ["line 5: CSV parse error: Expected 1 columns, got 2: '5,6'"]
+    )
+    then.arriving.close()
+
+
+@pytest.mark.parametrize(
+    ("again", "option"), [({"resume": True}, "resume"), ({"max_restarts": 2, "resume": True}, "max_restarts")]
+)
+def test_stdin_that_cannot_go_on_is_told_before_its_first_row(again: dict[str, Any], option: str) -> None:
+    given = {
+        "source": "-",
+        "input_format": None,
+        "input_schema": None,
+        "input_csv": None,
+        "flush_seconds": 0.02,
+        **BAD_ROWS,
+        **again,
+    }
+    with pytest.raises(ConfigError, match=f"^{option}: the rows of stdin come once, so that a stream of them cannot go on"):
+        arriving_source(given, False, engine(True))

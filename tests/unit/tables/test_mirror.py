@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from akrunner.errors import ConfigError, SourceError
+from akrunner.errors import ConfigError, JobTimeoutError, SourceError
+from akrunner.io.limits import limited
 from akrunner.tables import mirror
 from akrunner.tables.mirror import Mirror
 from akrunner.tables.objects import Found
@@ -81,6 +83,30 @@ def test_a_file_comes_in_pieces_and_is_whole_when_it_has_its_name(tmp_path: Path
     copies(tmp_path, bucket).fetch("", whole=True)
     assert bucket.asked == [("a", 0, 4), ("a", 4, 4), ("a", 8, 2)]
     assert files(tmp_path) == {"a": b"0123456789", "b": b""} and os.listdir(tmp_path / "b.coming") == []
+
+
+def test_a_copy_takes_no_longer_than_the_job_that_wants_it(tmp_path: Path) -> None:
+    began, over = threading.Event(), threading.Event()
+
+    def piece(found: Found, start: int, size: int) -> bytes:
+        began.set()
+        over.wait(60)
+        return b""
+
+    bucket = Bucket(a=b"0123456789", b=b"1")
+    bucket.piece = piece  # type: ignore[method-assign]
+    try:
+        with (
+            limited(0.2, None),
+            pytest.raises(JobTimeoutError, match="timeout=0.2 s and was stopped while it waited for the copy of oss://b/x"),
+        ):
+            threading.Timer(0.4, over.set).start()
+            copies(tmp_path, bucket).fetch("", whole=True)
+    finally:
+        over.set()
+    assert began.is_set()
+    with limited(60, None):
+        assert copies(tmp_path / "other", Bucket(a=b"1")).fetch("a", whole=False) == ["a"]
 
 
 def test_a_file_that_is_there_is_replaced(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from akrunner.tables import files, opening
 from akrunner.tables.local import LocalTables
 from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import TableName
-from akrunner.tables.opening import check_other, check_reachable, file_sink, open_sink, open_source
+from akrunner.tables.opening import check_other, check_reachable, file_sink, open_input, open_sink
 from tests.unit.tables.conftest import Laid
 
 Named = Callable[[str], TableName]
@@ -41,7 +41,7 @@ def tables(laid: Laid) -> None:
 
 
 def read(source: Any, **options: Any) -> list[Any]:
-    table = open_source(source, read_examples=codec.read_examples, **options)
+    table = open_input(source, read_examples=codec.read_examples, **options)
     found = pa.Table.from_batches(table.batches(), table.schema)
     assert table.replayable and pa.Table.from_batches(table.batches(), table.schema) == found
     return [found.column_names, *zip(*found.to_pydict().values())]
@@ -85,7 +85,7 @@ def test_what_is_no_source(source: Any, options: Any, why: str) -> None:
 
 
 def test_a_source_is_the_table_as_it_was(store: LocalTables, named: Named) -> None:
-    table = open_source("odps://demo/tables/t", read_examples=codec.read_examples)
+    table = open_input("odps://demo/tables/t", read_examples=codec.read_examples)
     store.drop(named("t"))
     assert sum(batch.num_rows for batch in table.batches()) == 3
 

@@ -27,6 +27,7 @@ TOLD = {
     "num_workers": 2,
     "attempt": 0,
     "resume": False,
+    "read_as": {"skip": 0},
     "run_id": "2a",
     "cpus": [0, 1],
     "fed": ["worker 0", "worker 1"],

@@ -457,3 +457,31 @@ def test_rows_are_left_out_of_chunks() -> None:
         rows = list(rest(chunks(), left_out))
         assert [value for _, columns in rows for value in columns["a"]] == list(range(left_out, 9))
         assert all(count == len(columns["a"]) for count, columns in rows)
+
+
+@pytest.mark.parametrize(
+    ("then", "words"),
+    [
+        (
+            {"read_as": {"skip": 1}},
+            r"saved with \(skip 0, now 1\): going on needs .* read in the same way \(input_schema=",
+        ),
+        (
+            {"schema": Schema.from_arrow(pa.schema({"i": pa.int64(), "x": pa.float32()})).describe()},
+            r"types \['int64', 'double'\], now ",
+        ),
+    ],
+)
+def test_rows_that_are_read_in_another_way_are_refused(then: dict[str, Any], words: str, tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    with pytest.raises(Ended):
+        job.train(job.checkpoint(every=4, read_as={"skip": 0}), end_at=9)
+    read_as = then.pop("read_as", {"skip": 0})
+    with pytest.raises(ValueError, match=words):
+        job.checkpoint(config=job.config(attempt=1, **then), read_as=read_as)
+    # a save of an earlier version says nothing of it
+    for path in tmp_path.rglob("position.json"):
+        said = json.loads(path.read_text())
+        del said["rows"]["types"], said["rows"]["skip"]
+        path.write_text(json.dumps(said))
+    assert job.checkpoint(config=job.config(attempt=2, **then), read_as=read_as).restored

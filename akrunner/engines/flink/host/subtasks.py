@@ -14,7 +14,7 @@ from akrunner.engines.flink.host.issue import JobKeys
 from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.watch import Watch
-from akrunner.engines.flink.program.submit import ENDED, Order
+from akrunner.engines.flink.program.submit import ENDED, SUSPENDED, Order
 from akrunner.errors import AkrunnerError, ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
 
 _TICK = 0.1
@@ -282,7 +282,7 @@ class Subtasks:
                 how = state(job) if job else None
                 if how in ENDED:
                     return how
-                if how is not None:
+                if how not in (None, SUSPENDED):
                     deadline = time.monotonic() + _AGAIN_SECONDS
                 if time.monotonic() > deadline:
                     return "not started again"

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from akrunner import leftovers
 from akrunner.engines.flink.host.client import Submission, write_package
-from akrunner.engines.flink.program.submit import ENDED, Order, words
+from akrunner.engines.flink.program.submit import NOT_TAKEN_OVER, SUSPENDED, TAKE_OVER_SECONDS, Order, States, words
 from akrunner.engines.flink.threads import words_of
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.io.pairing import Pairing
@@ -130,9 +130,14 @@ def _watched(job: Submission, running: Any) -> threading.Thread:
 
 def _watch(job: Submission, running: Any) -> None:
     try:
-        while job.state not in ENDED:
+        states = States(running.state)
+        ended = False
+        while not ended:
             time.sleep(_POLL_SECONDS)
-            job.state = running.state()
+            ended = states.ended()
+            job.state = states.state or job.state
+        if job.state == SUSPENDED:
+            job.failed = NOT_TAKEN_OVER.format(TAKE_OVER_SECONDS)
         if job.state == "FAILED":
             running.result()
     except BaseException as e:

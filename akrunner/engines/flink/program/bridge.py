@@ -32,15 +32,13 @@ from pyflink.util.java_utils import get_j_env_configuration
 
 from akrunner.column_types import UNITS, Family, type_of, wider
 from akrunner.engines.flink.program import rows
-from akrunner.engines.flink.program.submit import Order, words
+from akrunner.engines.flink.program.submit import LOCAL, Order, words
 from akrunner.engines.flink.taskmanager.function import FedSubtask, Subtask
 from akrunner.errors import ConfigError
 from akrunner.spec import JobSpec, Mode
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _LOOPBACK = "127.0.0.1"
-#: Flink's name for a cluster inside the program's Java
-_LOCAL = "MiniCluster"
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 _CHUNK = Types.ROW([Types.INT(), Types.PRIMITIVE_ARRAY(Types.BYTE())])
 
@@ -193,7 +191,7 @@ class Running:
         try:
             return str(self._ours.get_job_status().result()).rsplit(".", 1)[-1]
         except Py4JError as e:
-            if _LOCAL not in str(e):
+            if LOCAL not in str(e):
                 raise
         self.result()
         return "FINISHED"
@@ -309,6 +307,9 @@ def _output_table(table: Table, out: DataStream, schema: pa.Schema, in_java: boo
     types = DataTypes.ROW([DataTypes.FIELD(field.name, flink_type(field.name, field.type)) for field in schema])
     arrow = create_arrow_schema(types.names, [field.data_type for field in types.fields])
     if not in_java:
+        zoned = next((field.name for field in schema if _has_zone(field.type)), None)
+        if zoned is not None:
+            raise ConfigError(f"column {zoned!r}: rows that go through Python have no times with a zone: {_WITHOUT_ZONE}")
         return rows.rows_table(table, out, types.names, [field.data_type for field in types.fields]), arrow
     logical = _to_java_data_type(types).getLogicalType()
     jvm = get_gateway().jvm
@@ -321,9 +322,11 @@ def _output_table(table: Table, out: DataStream, schema: pa.Schema, in_java: boo
 
 
 #: the Arrow types that PyFlink takes besides the first type of each row of the table of types: no views, no bytes of one
-#: length, no dates in milliseconds, no time zones
+#: length, no dates in milliseconds
 _VARIANTS = (pa.large_string(), pa.large_binary(), *(pa.timestamp(unit) for unit in UNITS))
 
+#: what to do about a time with a zone that cannot become a Flink's one
+_WITHOUT_ZONE = "declare timestamp in output_schema=, without a zone, for times in UTC"
 #: the most digits of Flink's decimals
 _DIGITS = 38
 
@@ -335,11 +338,16 @@ def flink_type(name: str, arrow: pa.DataType) -> Any:
         ConfigError: Flink has none.
     """
     if pa.types.is_list(arrow) or pa.types.is_fixed_size_list(arrow) or pa.types.is_large_list(arrow):
+        if _has_zone(arrow.value_type):
+            raise ConfigError(f"column {name!r}: PyFlink has no arrays of {arrow.value_type}: {_WITHOUT_ZONE}")
         return DataTypes.ARRAY(flink_type(name, arrow.value_type))
     if pa.types.is_decimal(arrow) and arrow.precision <= _DIGITS and 0 <= arrow.scale <= arrow.precision:
         return DataTypes.DECIMAL(arrow.precision, arrow.scale)
     if pa.types.is_time(arrow):
         return DataTypes.TIME(3)
+    if _has_zone(arrow):
+        # a moment; Flink's SQL shows it in the zone of its session
+        return DataTypes.TIMESTAMP_LTZ(UNITS[arrow.unit])
     row = type_of(arrow)
     taken = row is not None and (arrow == row.arrow or arrow in _VARIANTS)
     known = wider(row, lambda one: one.flink) if row is not None and taken else None
@@ -347,6 +355,10 @@ def flink_type(name: str, arrow: pa.DataType) -> Any:
         raise ConfigError(f"column {name!r}: Flink has no {arrow}")
     made = getattr(DataTypes, known.flink)
     return made(UNITS[arrow.unit]) if known.family is Family.MOMENT else made()
+
+
+def _has_zone(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(arrow) and arrow.tz is not None)
 
 
 def _operated(table: Table, stream: Any, name: str, given: list[Any], out: Any, parallelism: int) -> DataStream:

@@ -18,13 +18,20 @@ import select
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
 _POLL_SECONDS = 0.2
 _CANCEL_SECONDS = 10.0
 #: the states of a job that has ended, in Flink's words
-ENDED = ("FINISHED", "FAILED", "CANCELED", "SUSPENDED")
+ENDED = ("FINISHED", "FAILED", "CANCELED")
+#: the state of a job whose JobManager has gone, or has ceased to lead; another one may take the job over (high availability)
+SUSPENDED = "SUSPENDED"
+NOT_TAKEN_OVER = "its JobManager has gone, and within {:g} s no other one has taken the job over"
+#: Flink's name for a cluster inside the program's Java, which is gone with its job
+LOCAL = "MiniCluster"
+#: seconds that another JobManager may take to take a job over: Flink's own sessions of ZooKeeper end after a minute
+TAKE_OVER_SECONDS = 75.0
 _TRUSTSTORE = "security.ssl.rest.truststore"
 _NO_SECRET = "akrunner"
 #: Python's first words of an error, with which Beam tells Java of it
@@ -76,6 +83,47 @@ class Word(TypedDict, total=False):
     failed: str
 
 
+class States:
+    """A job's state, asked for again and again. The cluster may give no answer, or call the job SUSPENDED, as long as another
+    JobManager may still take the job over.
+
+    Args:
+        ask: returns Flink's word for the state.
+    Attributes:
+        state: Flink's latest word; "" before the first.
+    """
+
+    def __init__(self, ask: Callable[[], str]) -> None:
+        self.state = ""
+        self._ask = ask
+        #: since when no JobManager is known to have the job
+        self._since: float | None = None
+
+    def ended(self) -> bool:
+        """Ask for the state. Returns: whether the job has ended, or nobody has taken it over in time.
+
+        Raises:
+            Exception: there was no answer for so long.
+        """
+        now = time.monotonic()
+        since = now if self._since is None else self._since
+        late = now - since > TAKE_OVER_SECONDS
+        try:
+            self.state = self._ask()
+        except Exception as e:
+            if late or is_over(e):
+                raise
+            self._since = since
+            return False
+        self._since = since if self.state == SUSPENDED else None
+        return self.state in ENDED or (self.state == SUSPENDED and late)
+
+
+def is_over(error: Exception) -> bool:
+    """Whether no later answer can be another one: the error is none of a cluster elsewhere, but of what asks it."""
+    return type(error).__name__ != "Py4JJavaError" or LOCAL in str(error)
+
+
 class Running:
     """One job that runs."""
 
@@ -84,11 +132,15 @@ class Running:
         self.client = client
         self.result = client.get_job_execution_result()
         self.state = ""
+        self._states = States(lambda: str(client.get_job_status().result()).rsplit(".", 1)[-1])
         say(Word(of=number, job=str(client.get_job_id())))
 
     def look(self) -> bool:
-        """Report what has become of the job. Returns whether it has ended."""
-        state = str(self.client.get_job_status().result()).rsplit(".", 1)[-1]
+        """Report what has become of the job. Returns whether it has ended. Raises: Exception: the cluster does not answer any more."""
+        ended = self._states.ended()
+        state = self._states.state
+        if ended and state == SUSPENDED:
+            say(Word(of=self.number, failed=NOT_TAKEN_OVER.format(TAKE_OVER_SECONDS)))
         if state == "FAILED":
             try:
                 self.result.result()
@@ -97,7 +149,7 @@ class Running:
         if state != self.state:
             self.state = state
             say(Word(of=self.number, state=state))
-        return state in ENDED
+        return ended
 
     def cancel(self) -> None:
         if self.state not in ENDED:

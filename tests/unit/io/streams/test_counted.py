@@ -42,12 +42,42 @@ def test_it_goes_on_behind_so_many_rows() -> None:
     place = {"table": "/data/t.csv", "rows": 5}
     opened.arriving.begin(place)
     assert [value for batch in opened.batches() for value in batch.column(0).to_pylist()] == [5, 6]
-    assert source.reached() == {**place, "rows": 7, "columns": ["i int64"], "leaves_out": False}
+    assert source.reached() == {**place, "rows": 7, "columns": ["i int64"], "leaves_out": False, "read_as": {}}
     with pytest.raises(ConfigError, match="saves are of the table '/data/t.csv', and the source is the table '/data/u.csv'"):
         counted(table(1), "/data/u.csv", table).arriving.begin(place)  # type: ignore[union-attr]
     opened.arriving.begin(None)
     assert sum(batch.num_rows for batch in opened.batches()) == 7
     opened.arriving.close()
+
+
+READ_AS = {"input_format": "", "header": "yes", "quote": '"', "comment": "", "skip": 0, "encoding": ""}
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        ({"skip": 1}, "made with skip=0, and now it is 1, so that"),
+        ({"header": "no", "quote": ""}, "made with header='yes', and now it is 'no', quote='\"', and now it is '', so that"),
+        ({"input_format": "jsonl"}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_text_that_is_read_in_another_way_is_told(now: dict[str, object], words: str) -> None:
+    arriving = counted(table(7), "/data/t.csv", lambda: table(7), {**READ_AS, **now}).arriving
+    assert arriving is not None
+    place = {"table": "/data/t.csv", "rows": 5, "columns": ["i int64"], "leaves_out": False}
+    # a save of an earlier version does not say it
+    arriving.begin(place)
+    if words:
+        with pytest.raises(SourceError, match=words):
+            arriving.begin({**place, "read_as": READ_AS})
+    else:
+        arriving.begin({**place, "read_as": READ_AS})
+    with pytest.raises(SourceError, match="input_format='csv', and now it is 'jsonl'"):
+        counted(table(7), "/data/t.csv", table, {"input_format": "jsonl"}).arriving.begin(  # type: ignore[union-attr]
+            {**place, "read_as": {"input_format": "csv"}}
+        )
+    arriving.close()
 
 
 def test_fewer_rows_than_there_were_are_told() -> None:

@@ -203,11 +203,11 @@ def assigned(messages: Any, consumer: Consumer, *partitions: int) -> Any:
 
 def test_the_place_of_a_save_is_where_a_partition_begins(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     messages, first = source(made)
-    assert messages.ready and messages.reached() == {"topic": "t", "offsets": {"0": 5, "1": 0}, "times": {}}
+    assert messages.ready and messages.reached() == {"topic": "t", "offsets": {"0": 5, "1": 0}, "every": True, "times": {}}
     first.coming = [[Message(b'{"id": 1}', 1, 7)], []]
     messages.take(0.1)
     place = messages.reached()
-    assert place == {"topic": "t", "offsets": {"0": 5, "1": 8}, "times": {"1": 5}}
+    assert place == {"topic": "t", "offsets": {"0": 5, "1": 8}, "every": True, "times": {"1": 5}}
     position = messages.position()
 
     messages.begin(json.loads(json.dumps(place)))
@@ -239,10 +239,11 @@ def test_a_partition_that_a_save_does_not_name_begins_at_its_beginning(
         raise Failed(Error(6))
 
     messages, _ = source(made)
-    messages.begin({"topic": "t", "offsets": {"1": 8}})
+    place = {"topic": "t", "offsets": {"1": 8}, "every": True}
+    messages.begin(place)
     messages.connect()
     assert assigned(messages, made[-1], 0, 1) == {0: 0, 1: 8} and messages.reached()["offsets"] == {"0": 0, "1": 8}
-    messages.begin({"topic": "t", "offsets": {"1": 8}})
+    messages.begin(place)
     messages.connect()
     with monkeypatch.context() as patch:
         patch.setattr(Consumer, "get_watermark_offsets", refuse)
@@ -256,6 +257,15 @@ def test_a_partition_that_a_save_does_not_name_begins_at_its_beginning(
     made[-1].coming = [[odd]]
     with pytest.raises(ReadError, match="have not answered where group 'g' begins in partition 2 .*start the job again"):
         messages.take(0.1)
+
+
+def test_a_save_of_an_earlier_version_leaves_what_it_does_not_name_to_the_group(made: list[Any]) -> None:
+    """It named no partition from which no message had come, though the group knew its offset."""
+    messages, _ = source(made)
+    messages.begin({"topic": "t", "offsets": {"1": 8}})
+    messages.connect()
+    assert assigned(messages, made[-1], 0, 1) == {0: -1001, 1: 8}, "the group knows where partition 0 begins"
+    assert messages.reached()["offsets"] == {"0": 5, "1": 8}
 
 
 def failing(code: int, partition: int | None = 0) -> Message:

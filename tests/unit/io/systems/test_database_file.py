@@ -19,6 +19,9 @@ def test_three_slashes_are_here_and_four_a_whole_path(tmp_path: Path, monkeypatc
     for wrong in ("sqlite://a.db", "sqlite://host/a.db", "sqlite:///"):
         with pytest.raises(ConfigError, match="write sqlite:///FILE"):
             path_of(Url.parse(wrong), "sqlite")
+    (tmp_path / "shop.db").touch()
+    with pytest.raises(SourceError, match="shp.db is not there; did you mean .shop.db.?"):
+        check_there(str(tmp_path / "shp.db"), Url.parse("sqlite:///shp.db"))
     with pytest.raises(SourceError, match="is not there"):
         check_there(str(tmp_path / "none.db"), Url.parse("sqlite:///none.db"))
     with pytest.raises(SourceError, match="is a directory"):

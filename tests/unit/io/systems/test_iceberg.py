@@ -137,7 +137,7 @@ def test_the_newest_snapshot_and_those_before_it(catalog: SqlCatalog) -> None:
         ("iceberg://lake/ns.none", "there is no such table in the catalog"),
         ("iceberg://lake/none.t", "there is no such table in the catalog"),
         ("iceberg://lake/t", "write iceberg://CATALOG/NAMESPACE.TABLE"),
-        (f"{URL}?version=1", "there is no option 'version' here .there are snapshot"),
+        (f"{URL}?version=1", "there is no option 'version' here .there is snapshot"),
     ],
 )
 def test_urls_that_are_wrong(catalog: SqlCatalog, url: str, words: str) -> None:

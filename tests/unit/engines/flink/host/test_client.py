@@ -79,7 +79,7 @@ def test_a_job_that_is_submitted_too_late_fails_at_once(fault: bool, tmp_path: P
     assert ("own thread 'flink' failed" if fault else "the process that submits it ended: Traceback") in job.failed
 
 
-@pytest.mark.parametrize("state", ["FINISHED", "FAILED", "CANCELED", "SUSPENDED"])
+@pytest.mark.parametrize("state", ["FINISHED", "FAILED", "CANCELED"])
 def test_flinks_words_for_an_end_are_those_of_its_rest_service(state: str) -> None:
     client: Any = object.__new__(Client)
     job = Submission()

@@ -341,7 +341,12 @@ class NoWait:
 
 @pytest.mark.parametrize(
     ("states", "ended"),
-    [(["RESTARTING", "FAILED"], "FAILED"), (["RUNNING", "CANCELED"], "CANCELED"), ([None] * 100, "not started again")],
+    [
+        (["RESTARTING", "FAILED"], "FAILED"),
+        (["RUNNING", "SUSPENDED", None, "CANCELED"], "CANCELED"),
+        ([None] * 100, "not started again"),
+        (["SUSPENDED"] * 100, "not started again"),
+    ],
 )
 def test_a_job_that_does_not_start_again_says_how_it_ended(states: list[str | None], ended: str) -> None:
     subtasks = of(1)

@@ -14,6 +14,7 @@ from akrunner.engines.flink import program
 from akrunner.engines.flink.host import table as table_module
 from akrunner.engines.flink.host.client import Submission
 from akrunner.engines.flink.host.table import FlinkTable, ProgramGraph, ProgramSubmitter
+from akrunner.engines.flink.program import submit
 from akrunner.errors import ConfigError, SourceError
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, ScriptSpec
@@ -143,6 +144,14 @@ def test_why_it_has_failed_is_said_in_words(when: str, error: Exception, words: 
     submitter, submission = watched(bridge, running)
     assert submission.failed is not None and submission.failed.startswith(words)
     assert submission.fault is isinstance(error, AttributeError)
+    submitter.close()
+
+
+def test_one_that_no_jobmanager_takes_over_has_failed(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submit, "TAKE_OVER_SECONDS", 0.0)
+    submitter, submission = watched(bridge, Running("RUNNING", "SUSPENDED", "SUSPENDED"))
+    assert (submission.state, submission.fault) == ("SUSPENDED", False)
+    assert submission.failed is not None and submission.failed.startswith("its JobManager has gone")
     submitter.close()
 
 

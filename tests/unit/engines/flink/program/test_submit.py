@@ -101,6 +101,53 @@ def test_why_a_job_has_failed_is_said_before_its_state(said: Said) -> None:
     assert said()[1:] == [{"of": 3, "failed": "no slots"}, {"of": 3, "state": "FAILED"}]
 
 
+class Py4JJavaError(Exception):
+    """As py4j raises what a cluster answers, or does not."""
+
+
+def test_a_jobmanager_that_takes_the_job_over_is_waited_for(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(submit, "time", clock)
+    away = Py4JJavaError("Connection refused")
+    job = Running(3, Client("RUNNING", "SUSPENDED", away, away, "RUNNING", away, "FINISHED"))
+    for ended in [False] * 6 + [True]:
+        assert job.look() is ended
+        clock.now += 30
+    assert [line["state"] for line in said()[1:]] == ["RUNNING", "SUSPENDED", "RUNNING", "FINISHED"]
+
+
+@pytest.mark.parametrize(
+    ("states", "error"),
+    [(("RUNNING", "SUSPENDED"), None), (("SUSPENDED", Py4JJavaError("no")), "no"), ((Py4JJavaError("no"),), "no")],
+)
+def test_one_that_nobody_takes_over_has_failed(
+    states: Any, error: str | None, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(submit, "time", clock)
+    job = Running(3, Client(*states))
+    while clock.now < 174:
+        assert not job.look()
+        clock.now += 1
+    clock.now += 3
+    if error is not None:
+        with pytest.raises(Py4JJavaError, match=error):
+            job.look()
+    else:
+        assert (
+            job.look()
+            and {"of": 3, "failed": "its JobManager has gone, and within 75 s no other one has taken the job over"} in said()
+        )
+
+
+@pytest.mark.parametrize(
+    "error", [Py4JJavaError("the MiniCluster is not yet running"), ConnectionError("Java has ended"), KeyError("x")]
+)
+def test_an_error_after_which_no_other_answer_comes_is_not_waited_for(error: Exception, said: Said) -> None:
+    with pytest.raises(type(error)):
+        Running(3, Client(error)).look()
+
+
 @pytest.mark.parametrize(("state", "cancelled"), [("RUNNING", 1), ("CANCELED", 0), ("FINISHED", 0)])
 def test_only_a_job_that_runs_is_cancelled(state: str, cancelled: int, said: Said) -> None:
     client = Client(state)
