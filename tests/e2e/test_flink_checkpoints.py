@@ -70,7 +70,7 @@ class Program:
                     name, value = json.loads(line[5:])
                     self.told[name] = value
 
-    def until(self, what: str, so: Callable[[], Any], seconds: float = 60.0) -> Any:
+    def until(self, what: str, so: Callable[[], Any], seconds: float = 180.0) -> Any:
         deadline = time.monotonic() + seconds
         while not (found := so()):
             assert time.monotonic() < deadline and self._process.poll() is None, f"{what}: {self.told}"
@@ -126,7 +126,7 @@ def stop(program: Program, folder: Path) -> str:
     )
     with urllib.request.urlopen(request, timeout=60) as answer:
         trigger = json.load(answer)["request-id"]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while (done := program.rest._object(f"{program.path}/savepoints/{trigger}"))["status"]["id"] != "COMPLETED":
         assert time.monotonic() < deadline, done
         time.sleep(0.1)

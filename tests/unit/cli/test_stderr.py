@@ -178,12 +178,12 @@ def test_a_progress_line_is_left_out_while_the_terminal_is_behind() -> None:
     out.begin()
     with Line(stderr.console(out, _environ={}), "starting", False) as line:
         out.write(MUCH)
-        kept = len(out._left)
         for _ in range(100):
             line.show(lambda: "12 rows")
             assert line._live is not None
             line._live.refresh()
-        assert len(out._left) == kept
+        # the terminal takes some of the text later than it was written
+        assert out._left and not set(out._left) - set(b"x\n")
     out.end(JobTimeoutError("over"))
     os.close(reads)
     os.close(writes)
