@@ -91,6 +91,7 @@ _OSS = {
     "NoSuchKey": "there is no such object",
     "RequestTimeTooSkewed": "this machine's clock differs too much from the server's; set it",
 }
+_PG_PASSWORD = "it comes from PGPASSWORD, ~/.pgpass, or &password_file=FILE in the URL"
 #: (pattern to search in an exception's type and text, what it means); the first that matches is taken
 _MEANINGS: tuple[tuple[str, str], ...] = (
     (r"NoCredentialsError|NoAuthTokenError|PartialCredentialsError", f"no credentials for S3: set {_AWS}"),
@@ -103,6 +104,8 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
     (r"connection_string or account_name", "no account for Azure's storage: set AZURE_STORAGE_CONNECTION_STRING, or "
     "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"),
     (r"ClientAuthenticationError", "Azure's storage refused the credentials; check AZURE_STORAGE_CONNECTION_STRING"),
+    (r"fe_sendauth: no password supplied", f"PostgreSQL asks for a password: {_PG_PASSWORD}"),
+    (r"FATAL:  password authentication failed", f"PostgreSQL refuses the user or the password: {_PG_PASSWORD}"),
     (r"GatedRepoError|RepositoryNotFoundError|LocalTokenNotFoundError", "Hugging Face has no such repository, or none that "
     "may be seen: check the name and HF_TOKEN"),
     (r"error_perm: (530|331|332)", "the FTP server refused the login; write ftp://user:password@host/path"),

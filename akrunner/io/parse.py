@@ -189,6 +189,8 @@ def advice(error: BaseException, parser: Parser) -> str:
     found = _COLUMN.search(text)
     number = int(found[1]) if found is not None else -1
     given = parser.names is not None and 0 <= number < len(parser.names) and parser.names[number] in parser.asked
+    if (given or (found is None and parser.asked)) and "from string to" in text:
+        return "; input_schema= (--input-schema) says that it is text: give it the type that its values have"
     if given or (found is None and parser.asked):
         return "; input_schema= (--input-schema) says its type: give it a wider one, or string to keep it as it stands"
     return "; the types were guessed from the file's beginning: give input_schema= (--input-schema) with the right ones"

@@ -263,6 +263,9 @@ def _only_directories(matches: list[str], base: str) -> str:
     return f", but {are} ({few}): give {redacted(base)} itself, or a pattern of the files in them"
 
 
+#: stores whose paths begin with the name of a bucket
+_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "oss"})
+_ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9+]+):/(?!/)")
 #: how many names an error shows
 _FEW = 5
 
@@ -301,6 +304,12 @@ def _not_there(fs: fsspec.AbstractFileSystem, path: str, name: str) -> SourceErr
     web = "http" in protocols(fs)
     beside = [posixpath.basename(p) for p in fs.ls(folder, detail=False)] if not web and fs.isdir(folder) else []
     near = nearest(posixpath.basename(path.rstrip("/")), beside, ALIKE, before=redacted(stem[: stem.rfind("/") + 1]))
+    bucket = path.partition("/")[0]
+    if not near and _BUCKETS.intersection(protocols(fs)) and not fs.exists(bucket):
+        near = f": there is no bucket {redacted(bucket)}"
+    scheme = _ONE_SLASH.match(name)
+    if scheme is not None:
+        near = f": write {scheme[1]}:// with two slashes"
     return SourceError(f"source: there is no file {redacted(name)}{near}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 import signal
@@ -9,6 +10,7 @@ import struct
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -60,19 +62,91 @@ def test_kafka_to_kafka_remembers_what_was_written(workers: int, kafka: Kafka, s
     assert all(key == str(json.loads(value)["id"]).encode() for key, value in found)
 
 
-def test_a_script_that_fails_loses_nothing(redis_server: RedisServer, script: Script, leaves_nothing: Path) -> None:
-    for number in range(200):
-        redis_server.client.xadd("fails", {"id": number, "x": number / 2})
-    url = f"{redis_server.url}/fails?group=g&idle=0.5"
+class Stream:
+    """One stream of each system. Args: kind: the system.
+
+    Attributes: url: of the stream, which ends once no row has come for a while.
+    """
+
+    def __init__(self, kind: str, request: pytest.FixtureRequest, folder: Path) -> None:
+        self._kind, self._name = kind, f"contract-{folder.name}"
+        if kind == "files":
+            self._at: Any = folder / "in"
+            self._at.mkdir()
+            self.url = f"files://{self._at}?group=g&idle=3"
+            return
+        self._at = request.getfixturevalue("kafka" if kind == "kafka" else "redis_server")
+        server = f"kafka://{self._at.hosts}" if kind == "kafka" else self._at.url
+        # the mock does not notice at once that a job has left the group
+        (folder / "settings").write_text("session.timeout.ms=6000\nheartbeat.interval.ms=500\n")
+        self.url = f"{server}/{self._name}?group=g" + (f"&idle=1&config={folder}/settings" if kind == "kafka" else "&idle=0.5")
+
+    def put(self, *rows: dict[str, Any]) -> None:
+        if self._kind == "kafka":
+            self._at.put(self._name, *(json.dumps(row).encode() for row in rows))
+        elif self._kind == "files":
+            (self._at / f"{len(list(self._at.iterdir()))}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        else:
+            for row in rows:
+                # a field that is not there is a null
+                told = {
+                    name: value if isinstance(value, str) else json.dumps(value)
+                    for name, value in row.items()
+                    if value is not None
+                }
+                self._at.client.xadd(self._name, told)
+
+    def remembers(self, rows: int) -> bool:
+        """Whether it is remembered that all rows of the only file, or of the only entries, were read."""
+        if self._kind == "kafka":
+            return sum(self._at.stored(self._name, "g")) == rows
+        if self._kind == "redis":
+            return bool(self._at.client.xpending(self._name, "g")["pending"] == 0)
+        return (self._at / ".akrunner-read-g").read_text() == '"0.jsonl"\n'
+
+
+@pytest.fixture(params=["kafka", "redis", "files"])
+def stream(request: pytest.FixtureRequest, tmp_path: Path) -> Stream:
+    return Stream(request.param, request, tmp_path)
+
+
+def test_types_and_nulls_come_in(stream: Stream, script: Script, leaves_nothing: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": 2**53 + 1, "t": True, "x": 0.5, "s": "h\u00e4\u00df", "d": "2026-01-02"}, {"id": 2, "t": None, "x": None, "s": None, "d": None},
+    ]  # fmt: skip
+    stream.put(*rows)
+    schema = "id bigint, t boolean, x double, s string, d date"
+    copies = script(
+        "def main(task_config):\n    for batch in task_config.batches(2, nulls='none'):\n        task_config.output_writer.write_batch(batch)"
+    )
+    with akrunner.stream(copies, stream.url, input_schema=schema, output_schema=schema, data_format="columns") as job:
+        found = [row for batch in job for row in batch.to_pylist()]
+    want = [{**row, "d": datetime.date(2026, 1, 2) if row["d"] else None} for row in rows]
+    assert sorted(found, key=lambda row: -row["id"]) == want
+
+
+def test_a_script_that_fails_loses_nothing(stream: Stream, script: Script, leaves_nothing: Path) -> None:
+    stream.put(*({"id": number, "x": number / 2} for number in range(200)))
     seen: list[int] = []
     with pytest.raises(akrunner.JobError, match="stopped at 100"):
-        with akrunner.stream(script(STOPS), url, **SCHEMAS) as job:
+        with akrunner.stream(script(STOPS), stream.url, **SCHEMAS) as job:
             for batch in job:
                 seen += batch.column("id").to_pylist()
-    assert redis_server.client.xpending("fails", "g")["pending"] > 0
-    with akrunner.stream(script(DOUBLE), url, **SCHEMAS) as job:
-        again = ids(job)
-    assert sorted({*seen, *again}) == list(range(200)) and redis_server.client.xpending("fails", "g")["pending"] == 0
+    with akrunner.stream(script(DOUBLE), stream.url, **SCHEMAS) as job:
+        assert sorted({*seen, *ids(job)}) == list(range(200))
+    assert stream.remembers(200)
+
+
+@pytest.mark.parametrize("url", ["kafka://127.0.0.1:1/t?group=g", "redis://127.0.0.1:1/t?group=g", "files:///nowhere?group=g"])
+def test_no_error_shows_a_secret(url: str, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "settings").write_text(
+        "username=me\npassword=s3cr-et\n" if "redis" in url else "sasl.username=me\nsasl.password=s3cr-et\n"
+    )
+    monkeypatch.setenv("REDISCLI_AUTH", "s3cr-et")
+    for wrong in (url.replace("://", "://me:s3cr-et@"), f"{url}&config={tmp_path}/settings", f"{url}&password=s3cr-et"):
+        with pytest.raises(akrunner.SourceError) as caught:
+            akrunner.stream(script(DOUBLE), wrong, **SCHEMAS)
+        assert "s3cr-et" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_sigterm_answers_what_was_read_and_remembers_it(

@@ -249,3 +249,8 @@ def test_a_name_that_the_locale_has_no_letters_for(tmp_path: Path) -> None:
     assert done.stderr.rstrip().endswith("takes names for ascii; set LC_ALL=C.UTF-8, or PYTHONUTF8=1, and start again"), (
         done.stderr
     )
+
+
+@pytest.mark.parametrize("said", ["fe_sendauth: no password supplied", 'FATAL:  password authentication failed for user "me"'])
+def test_where_a_password_of_postgresql_comes_from_is_told(said: str) -> None:
+    assert "PGPASSWORD, ~/.pgpass, or &password_file=FILE" in in_words(OSError(f"IO: [libpq] Failed to connect: {said}"))

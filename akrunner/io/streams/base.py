@@ -330,7 +330,8 @@ class Address:
         names = [one for one in text.split(",") if one]
         for one in names:
             if one not in choices:
-                raise self.wrong(f"{name}={shown(text)}: there are {', '.join(choices)}")
+                are = "is" if len(choices) == 1 else "are"
+                raise self.wrong(f"{name}={shown(text)}: there {are} {', '.join(choices)}")
         return {one: choices[one] for one in names}
 
     def settings(self, variable: str) -> dict[str, str]:

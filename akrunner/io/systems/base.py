@@ -32,6 +32,12 @@ _CHANGES = frozenset(
 )
 
 
+def tried(shown: str, query: str | None) -> str:
+    """Return what an error says was tried when rows were read. Args: shown: the URL in errors; query: what the database runs, if it
+    does."""
+    return f"source: cannot read {shown}" if query is None else f"source: {shown} cannot run select= (--select)"
+
+
 @contextlib.contextmanager
 def of_parameter(kind: type[ConfigError], parameter: str) -> Iterator[None]:
     """Give errors about a URL the class and the parameter that the URL was given by. Args: kind: SourceError or SinkError."""

@@ -12,7 +12,7 @@ from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.commits import last_step
 from akrunner.io.sql import check_query, duckdb_reader, heard, in_utc
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted, tried
 from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
 from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import TableSource
@@ -33,7 +33,7 @@ class _DuckDB:
         path = path_of(place, "duckdb")
         check_there(path, place)
         _check_kind(path, place)
-        what = f"source: cannot read {place.shown}"
+        what = tried(place.shown, query)
         if query is not None:
             check_query(query, "select", SourceError)
         with ours(SourceError, what), contextlib.closing(_connected(path, what, SourceError)) as connection:

@@ -30,7 +30,7 @@ from akrunner.io.commits import last_step, still_runs
 from akrunner.io.paths import local_path
 from akrunner.io.systems import libpq, pg_types
 from akrunner.io.systems.adbc import driver
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, check_truths, dotted, quoted, slices
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, check_truths, dotted, quoted, slices, tried
 from akrunner.io.systems.pg_connection import Connection
 from akrunner.io.systems.pg_snapshot import Snapshot
 from akrunner.io.table import TableSource
@@ -67,8 +67,7 @@ class _Postgres:
                 f"source: {place.shown} names no table: put ?table=NAME (or SCHEMA.NAME) behind it, or give select= "
                 "(--select), which the database runs"
             )
-        what = f"source: cannot read {place.shown}"
-        with ours(SourceError, what), place.reading() as cursor:
+        with ours(SourceError, tried(place.shown, query)), place.reading() as cursor:
             rows = place.named(cursor, table) if table is not None else f"({_inner(query or '')}) AS q"
             schema = cursor.adbc_execute_schema(f"SELECT * FROM {rows}")
             if columns is not None and set(columns) <= set(schema.names):

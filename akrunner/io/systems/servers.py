@@ -24,7 +24,7 @@ from akrunner.io.paths import local_path
 from akrunner.io.sql import heard
 from akrunner.io.systems import lakes
 from akrunner.io.systems.adbc import Drawn, asked
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted, slices
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted, slices, tried
 from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import TableSource
 
@@ -110,7 +110,7 @@ class Server(abc.ABC):
                 "(--select), which the server runs"
             )
         text = query.strip().rstrip(";") if query is not None else f"SELECT * FROM {self.named(place.table or '')}"
-        what = f"source: cannot read {place.shown}"
+        what = tried(place.shown, query)
         with (
             ours(SourceError, what),
             contextlib.closing(self.connected(place)) as connection,

@@ -22,7 +22,7 @@ from akrunner.foreign import ours
 from akrunner.io.commits import last_step
 from akrunner.io.systems import apart
 from akrunner.io.systems.adbc import Drawn, asked, driver
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted, tried
 from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
 from akrunner.io.table import BATCH_ROWS, TableSource
 
@@ -57,7 +57,7 @@ class _Sqlite:
         if apart.needed():
             return apart.Apart("sqlite").open(url, query, columns)
         connect = functools.partial(_connected, path, "ro")
-        what = f"source: cannot read {place.shown}"
+        what = tried(place.shown, query)
         with (
             ours(SourceError, what),
             contextlib.closing(connect()) as connection,

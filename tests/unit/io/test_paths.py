@@ -190,6 +190,26 @@ def test_a_directory_that_a_pattern_leads_into_and_nobody_may_read_is_told(
             paths.expand(f"{tmp_path}/{pattern}", None)
 
 
+def test_a_bucket_that_is_not_there_and_a_slash_too_few_are_told() -> None:
+    class Store:
+        protocol = ("s3", "s3a")
+
+        def info(self, path: str) -> None:
+            raise FileNotFoundError(path)
+
+        def isdir(self, path: str) -> bool:
+            return False
+
+        def exists(self, path: str) -> bool:
+            return path == "there"
+
+    store: Any = Store()
+    assert str(paths._not_there(store, "no/x.csv", "s3://no/x.csv")).endswith("no file s3://no/x.csv: there is no bucket no")
+    assert str(paths._not_there(store, "there/x.csv", "s3://there/x.csv")).endswith("there is no file s3://there/x.csv")
+    with pytest.raises(SourceError, match="there is no file s3:/b/x.csv: write s3:// with two slashes"):
+        paths.expand("s3:/b/x.csv", None)
+
+
 def test_a_pattern_that_matches_directories_only_says_so(tmp_path: Path) -> None:
     for name in "abcd":
         (tmp_path / "photos" / name).mkdir(parents=True)

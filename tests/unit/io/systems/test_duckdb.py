@@ -134,3 +134,10 @@ def test_a_value_that_does_not_fit_names_its_row_and_column(
         sink.abort()
     with contextlib.closing(duckdb.connect(str(file))) as connection:
         assert connection.execute("SELECT count(*), min(y) FROM w").fetchall() == [(3, 7)]
+
+
+def test_a_query_that_the_database_does_not_run_is_told_as_one(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+        connection.execute("CREATE TABLE t (id bigint)")
+    with pytest.raises(SourceError, match=r"^source: duckdb:.*a\.duckdb cannot run select= \(--select\): .*\"?idd"):
+        SYSTEM.open(f"duckdb:///{tmp_path}/a.duckdb", "SELECT idd FROM t", None)

@@ -109,7 +109,7 @@ def test_tables_views_queries_and_some_of_the_columns(file: str) -> None:
     assert read(file, "SELECT a * 2 AS twice FROM t ORDER BY a DESC; ").to_pylist() == [{"twice": 4}, {"twice": 2}]
     with pytest.raises(SourceError, match=r"no table 'w' .*"):
         read(file, table="w")
-    with pytest.raises(SourceError, match="cannot read .*no such column"):
+    with pytest.raises(SourceError, match="cannot run select= .*no such column"):
         read(file, "SELECT nope FROM t")
 
 
