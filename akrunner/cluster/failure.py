@@ -153,8 +153,12 @@ class FailurePolicy:
             return Decision(True, f"[{root.task}] found its port taken; everything was started again with new ports", True)
         if is_last(kind.error, restarts + 1, self.max_restarts):
             return Decision(False)
-        why = f"[{root.task}] {root.what}; everything was started again ({restarts + 1} of {self.max_restarts})"
-        return Decision(True, why, delay=delay_before(restarts, self.delay, self.seed))
+        delay = delay_before(restarts, self.delay, self.seed)
+        # it is told before the wait
+        done = f"is started again after {delay:.1f} s" if delay else "was started again"
+        return Decision(
+            True, f"[{root.task}] {root.what}; everything {done} ({restarts + 1} of {self.max_restarts})", delay=delay
+        )
 
 
 def is_port_taken(failure: TaskFailure) -> bool:

@@ -77,7 +77,8 @@ class Metrics:
             self._before = {name: value + self._now[name] for name, value in self._before.items()}
             self._now = dict.fromkeys(_COUNTED, 0)
         # between two attempts the numbers are those of no task
-        self._now = {name: max(value, getattr(progress, name)) for name, value in self._now.items()}
+        told = _counts(progress)
+        self._now = {name: max(value, told[name]) for name, value in self._now.items()}
         self._progress = progress
         if time.monotonic() - self._written >= _EVERY:
             self._refresh()
@@ -220,6 +221,16 @@ def _registry(metrics: Metrics) -> Any:
     registry = CollectorRegistry()
     registry.register(metrics)
     return registry
+
+
+def _counts(progress: Progress) -> dict[str, int]:
+    return {
+        "rows_in": progress.rows_in,
+        "bytes_in": progress.bytes_in,
+        "rows_out": progress.rows_out,
+        "bytes_out": progress.bytes_out,
+        "stalls": progress.stalls,
+    }
 
 
 def _stem(path: str) -> str:

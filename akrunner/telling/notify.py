@@ -13,7 +13,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from http.client import HTTPException
-from typing import IO, Any
+from typing import Any
 
 from akrunner.checks import of_type
 from akrunner.errors import ConfigError
@@ -111,8 +111,8 @@ def shown(url: str) -> str:
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """A POST that is sent elsewhere would become a GET, or tell a stranger."""
 
-    def redirect_request(self, req: Any, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str) -> None:
-        return None
+    def redirect_request(self, *asked: Any) -> None:
+        """Return no request, so that the answer is an error."""
 
 
 def _posted(url: str, data: bytes, seconds: float) -> None:

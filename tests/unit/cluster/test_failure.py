@@ -79,5 +79,7 @@ def test_waits_grow_up_to_a_bound_and_differ_by_job() -> None:
 
 def test_a_decision_says_how_long_to_wait() -> None:
     policy = FailurePolicy(2, True, 10.0, "job")
-    assert policy.decide(FailureKind.DIED, RAISED, 1, 0).delay == delay_before(1, 10.0, "job") > 15
+    decision = policy.decide(FailureKind.DIED, RAISED, 1, 0)
+    assert decision.delay == delay_before(1, 10.0, "job") > 15
+    assert decision.why.endswith(f"; everything is started again after {decision.delay:.1f} s (2 of 2)")
     assert policy.decide(FailureKind.SCRIPT, TAKEN, 0, 0).delay == 0
