@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -483,7 +484,10 @@ def test_a_stalled_job_may_go_on(run: Run, script: Script) -> None:
         def main(task_config):
             time.sleep(3.5)
         """
-    result = run(script(body), stall_timeout=1, stall_action="warn", output_schema=None)
+    told: list[Any] = []
+    observer: Any = SimpleNamespace(progress=told.append, log=lambda task, line: None)
+    result = run(script(body), stall_timeout=1, stall_action="warn", output_schema=None, observer=observer)
+    assert told[0].stalls == 0 and told[-1].stalls == len(result.stats.warnings)
     assert result.stats.warnings and all("nothing has moved" in warning for warning in result.stats.warnings)
 
 
