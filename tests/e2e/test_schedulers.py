@@ -22,8 +22,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "schedulers"
 SCORE = """
 def main(task_config):
     for batch in task_config.batches(64):
-        if task_config.user_params.get("fails"):
-            raise ValueError("no column 'petal'")
         task_config.output_writer.write_batch({"id": batch["id"]})
 """
 
@@ -86,3 +84,8 @@ def test_a_scheduler_runs_a_job(name: str, file: str, data: Path, leaves_nothing
     done = subprocess.run([python, copied], env=environment, cwd=data, capture_output=True, text=True, timeout=5 * ENDS)
     assert done.returncode == 0 and done.stdout.splitlines()[-1] in ("success", "True"), done.stdout + done.stderr
     assert pq.read_table(data / "scored.parquet").num_rows == 20
+    # what would only fail again is not tried again after ten minutes
+    (data / "table.csv").unlink()
+    again = subprocess.run([python, copied], env=environment, cwd=data, capture_output=True, text=True, timeout=5 * ENDS)
+    assert again.stdout.splitlines()[-1] in ("failed", "False"), again.stdout + again.stderr
+    assert "SourceError: source: there is no file table.csv" in again.stdout + again.stderr
