@@ -93,7 +93,7 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
             variables.tell(name)
         said = [one for one in words if _is_said(ctx, one)]
         if words.get("log_format"):
-            check_choice("log_format", words["log_format"], (records.TEXT, records.JSON))
+            check_choice("--log-format", words["log_format"], (records.TEXT, records.JSON))
             records.on(words["log_format"])
             words["quiet"] = True
         joined: Mapping[str, keyed.Joined] = {}

@@ -223,7 +223,6 @@ OPTIONS = (
         "port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.",
         verbs=JOBS,
         help="Port that serves the same numbers while the job runs: http://127.0.0.1:PORT/metrics.",
-        environment=True,
         least=1,
         most=65535,
     ),

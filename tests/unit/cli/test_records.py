@@ -82,4 +82,4 @@ def test_the_command_line(capfd: pytest.CaptureFixture[str]) -> None:
     told = json.loads(line)
     assert (told["level"], told["job"], told["error"]) == ("error", "no-such-script.py", "SourceError")
     assert main(["run", "s.py", "-i", "t.csv", "--log-format", "xml"]) == 2
-    assert "log_format='xml': give one of text, json" in capfd.readouterr().err
+    assert "--log-format='xml': give one of text, json" in capfd.readouterr().err
