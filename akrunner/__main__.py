@@ -61,7 +61,10 @@ def _at_once(number: int, frame: object) -> None:
     An exception would print a traceback from whichever module is being imported.
     """
     text = b"interrupted; nothing was started"
-    told = b'{"ok": false, "error": "Interrupted", "message": "%s", "exit_code": 130}\n' % text
+    told = (
+        b'{"ok": false, "error": "Interrupted", "message": "%s", "exit_code": 130, "failure": null, "others": [], "warnings": [], '
+        b'"work_dir": null, "run": null, "log": null}\n' % text
+    )
     as_json = "--json" in sys.argv
     try:
         os.write(1, told) if as_json else os.write(2, b"akrunner: %s\n" % text)

@@ -27,16 +27,20 @@ from akrunner.running.outputs import keeping, run_into
 from akrunner.running.result import Result
 from akrunner.stream_job import StreamJob
 from akrunner.tables.opening import OutputSink, open_sink
+from akrunner.telling.listeners import Telling
 
 
 def run_batch(given: Arguments, observer: Observer | None) -> Result:
     """Run a batch job, as `akrunner.run` says. Raises: the exceptions of `akrunner.run`."""
-    with Keeping("run", vars(given), given.keep_run) as run:
-        given, engine = _with_engine(given, observer)
+    check_observer(observer)
+    with Telling("run", given.script, given, observer) as told, Keeping("run", vars(given), given.keep_run) as run:
+        given, engine = _with_engine(given)
         with in_time(given.timeout):
             prepared = begun(run, prepare("batch", given), engine)
-            result = _run(prepared, engine, observer, given.output, given.output_format, given.overwrite, layout_of(given))
-        return dataclasses.replace(result, run=run.succeed(result, result.output))
+            told.begun(run)
+            result = _run(prepared, engine, told.observer, given.output, given.output_format, given.overwrite, layout_of(given))
+        result = dataclasses.replace(result, run=run.succeed(result, result.output))
+        return told.succeed(result, result.output)
 
 
 def run_train(
@@ -47,20 +51,23 @@ def run_train(
 ) -> Result:
     """Run a train job, as `akrunner.train` says. Raises: the exceptions of `akrunner.train`."""
     apart = {"model_out": model_out, "remove_checkpoint_before_training": remove_checkpoint_before_training}
-    with Keeping("train", {**vars(given), **apart}, given.keep_run) as run:
-        result = _train(run, given, model_out, remove_checkpoint_before_training, observer)
-        return dataclasses.replace(result, run=run.succeed(result, result.output))
+    check_observer(observer)
+    kept = Keeping("train", {**vars(given), **apart}, given.keep_run)
+    with Telling("train", given.script, given, observer) as told, kept as run:
+        result = _train(run, told, given, model_out, remove_checkpoint_before_training)
+        result = dataclasses.replace(result, run=run.succeed(result, result.output))
+        return told.succeed(result, result.output)
 
 
 def _train(
     run: Keeping,
+    told: Telling,
     given: Arguments,
     model_out: PathLike | None,
     remove_checkpoint_before_training: bool,
-    observer: Observer | None,
 ) -> Result:
-    """Run a train job. Args: run: keeps it; the others: as for `run_train`."""
-    given, engine = _with_engine(given, observer)
+    """Run a train job. Args: run: keeps it; told: tells of it; the others: as for `run_train`."""
+    given, engine = _with_engine(given)
     check_flag("overwrite", given.overwrite)
     if model_out is not None:
         model_out = check_path("model_out", model_out, ModelError)
@@ -72,6 +79,7 @@ def _train(
         raise ConfigError("resume= goes on with what remove_checkpoint_before_training= removes: give one of them")
     with in_time(given.timeout):
         prepared = begun(run, prepare("train", given), engine)
+        told.begun(run)
         limits = narrowed(*prepared.job.supervision.waits)
     if prepared.job.checkpoint_dir is not None and remove_checkpoint_before_training:
         with ours(ConfigError, f"checkpoint_dir: cannot empty {prepared.job.checkpoint_dir}"):
@@ -81,7 +89,7 @@ def _train(
         job = dataclasses.replace(prepared.job, model_dir=folder)
         with kept(prepared.table.bad):
             with under(limits):
-                result = _run(Prepared(job, prepared.table), engine, observer, None, None, False)
+                result = _run(Prepared(job, prepared.table), engine, told.observer, None, None, False)
             model_dir = os.path.join(folder, "model")
             if all(task.only_asked for task in result.tasks) and not (os.path.isdir(model_dir) and os.listdir(model_dir)):
                 leftovers.drop(folder)
@@ -100,17 +108,23 @@ def _train(
 
 def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> StreamJob:
     """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
+    check_observer(observer)
     run = Keeping("stream", {**vars(given), "follow": follow}, given.keep_run)
-    given, engine = _with_engine(given, observer)
-    with in_time(given.timeout):
-        given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))
-        prepared = begun(run, prepare("stream", given), engine)
-        limits = narrowed(*prepared.job.supervision.waits)
+    told = Telling("stream", given.script, given, observer)
+    with told:
+        given, engine = _with_engine(given)
+        with in_time(given.timeout):
+            given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))
+            prepared = begun(run, prepare("stream", given), engine)
+            told.begun(run)
+            limits = narrowed(*prepared.job.supervision.waits)
     schema = prepared.job.output_schema
     table = prepared.table
     return StreamJob(
-        lambda sink, cancel: kept_to_its_end(
-            run, lambda: keeping(table.bad, lambda: engine.run(prepared.job, table, sink, observer, cancel))
+        lambda sink, cancel: told.to_its_end(
+            lambda: kept_to_its_end(
+                run, lambda: keeping(table.bad, lambda: engine.run(prepared.job, table, sink, told.observer, cancel))
+            )
         ),
         schema.arrow if schema else None,
         table.arriving,
@@ -121,14 +135,13 @@ def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> Str
     )
 
 
-def _with_engine(given: Arguments, observer: Observer | None) -> tuple[Arguments, Engine]:
+def _with_engine(given: Arguments) -> tuple[Arguments, Engine]:
     """Open the engine, and wrap the source if it is a PyFlink table (`table_of`).
 
     Returns: the arguments with both in them, and the engine.
-    Raises: ConfigError: the engine or the observer is wrong, or the engine cannot reach the table.
+    Raises: ConfigError: the engine is wrong, or the engine cannot reach the table.
     """
     engine = engine_of(given.engine)
-    check_observer(observer)
     return dataclasses.replace(given, engine=engine, source=table_of(given.source, engine)), engine
 
 

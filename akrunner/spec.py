@@ -198,6 +198,7 @@ class SupervisionSpec:
         stall_timeout: how long nothing may move: no rows, no report, no processor time; 0: no limit.
         stall_action: what happens after `stall_timeout`: "fail", or "warn" and go on.
         max_restarts: how many times all tasks may be started again after a failure.
+        restart_delay: how long to wait before the first restart; before each further one twice as long (`akrunner.cluster.failure`).
     Raises: ConfigError: a value is out of its range; the message names the argument.
     """
 
@@ -208,6 +209,7 @@ class SupervisionSpec:
     stall_timeout: float = 600.0
     stall_action: str = "fail"
     max_restarts: int = 0
+    restart_delay: float = 1.0
 
     @property
     def waits(self) -> tuple[float | None, float | None]:
@@ -218,7 +220,7 @@ class SupervisionSpec:
         _put(self, "timeout", check_seconds("timeout", self.timeout, none=True))
         for name in ("start_timeout", "exit_grace"):
             _put(self, name, check_seconds(name, getattr(self, name)))
-        for name in ("evaluator_timeout", "stall_timeout"):
+        for name in ("evaluator_timeout", "stall_timeout", "restart_delay"):
             _put(self, name, check_seconds(name, getattr(self, name), zero=True))
         check_choice("stall_action", self.stall_action, STALL_ACTIONS)
         _put(self, "max_restarts", check_count("max_restarts", self.max_restarts, 0))

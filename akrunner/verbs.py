@@ -11,7 +11,7 @@ from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.planning.making import plan_job
 from akrunner.planning.plan import Plan
-from akrunner.prepare.arguments import Arguments, CsvLike, PathLike, SchemaLike, ScriptLike, SplitLike
+from akrunner.prepare.arguments import Arguments, CsvLike, NotifyLike, PathLike, SchemaLike, ScriptLike, SplitLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob
@@ -80,12 +80,17 @@ def run(
     evaluator_timeout: float = 60.0,
     profile_input: int | None = None,
     max_restarts: int = 0,
+    restart_delay: float = 1.0,
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
     resume: bool = False,
     debug: bool = False,
     keep_run: bool | None = None,
+    notify: NotifyLike | None = None,
+    metrics_file: PathLike | None = None,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
     observer: Observer | None = None,
 ) -> Result:
     """Run a script over a table: every worker gets its share of the rows, and `main(task_config)` is called in each.
@@ -192,6 +197,8 @@ def run(
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again. A stream goes on behind
             what was remembered, or behind the last save of `task_config.checkpoint()`.
+        restart_delay: seconds to wait before the job is started again for the first time (`max_restarts=`); before each further
+            time twice as long, up to 300, and a tenth more or less. 0: it never waits.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
@@ -200,6 +207,13 @@ def run(
         debug: keep the work dir, for `akrunner replay`.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        notify: who is told of the job's end, also of one that is refused: a URL that gets a POST of the JSON object of `--json`, or
+            a function that gets it as a dict. If that fails, it is a warning.
+        metrics_file: file to write the job's numbers to as OpenMetrics, every five seconds and at the end: rows, bytes, states,
+            restarts, stalls.
+        metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
+        metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
+            no password.
         observer: an object that is told of the job's progress.
     Returns:
         the result.
@@ -266,12 +280,17 @@ def run(
             evaluator_timeout=evaluator_timeout,
             profile_input=profile_input,
             max_restarts=max_restarts,
+            restart_delay=restart_delay,
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
             resume=resume,
             debug=debug,
             keep_run=keep_run,
+            notify=notify,
+            metrics_file=metrics_file,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
         ),
         observer=observer,
     )
@@ -328,12 +347,17 @@ def train(
     evaluator_timeout: float = 60.0,
     profile_input: int | None = None,
     max_restarts: int = 0,
+    restart_delay: float = 1.0,
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
     resume: bool = False,
     debug: bool = False,
     keep_run: bool | None = None,
+    notify: NotifyLike | None = None,
+    metrics_file: PathLike | None = None,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
     observer: Observer | None = None,
 ) -> Result:
     """Run a script that trains a model: as `run`, and what the chief exported to `task_config.saved_model_dir` comes back.
@@ -421,6 +445,8 @@ def train(
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again. A stream goes on behind
             what was remembered, or behind the last save of `task_config.checkpoint()`.
+        restart_delay: seconds to wait before the job is started again for the first time (`max_restarts=`); before each further
+            time twice as long, up to 300, and a tenth more or less. 0: it never waits.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
@@ -429,6 +455,13 @@ def train(
         debug: keep the work dir, for `akrunner replay`.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        notify: who is told of the job's end, also of one that is refused: a URL that gets a POST of the JSON object of `--json`, or
+            a function that gets it as a dict. If that fails, it is a warning.
+        metrics_file: file to write the job's numbers to as OpenMetrics, every five seconds and at the end: rows, bytes, states,
+            restarts, stalls.
+        metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
+        metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
+            no password.
         observer: an object that is told of the job's progress.
     Returns:
         the result; `result.model` is the model, `result.table` what the scripts wrote.
@@ -484,12 +517,17 @@ def train(
             evaluator_timeout=evaluator_timeout,
             profile_input=profile_input,
             max_restarts=max_restarts,
+            restart_delay=restart_delay,
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
             resume=resume,
             debug=debug,
             keep_run=keep_run,
+            notify=notify,
+            metrics_file=metrics_file,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
         ),
         model_out=model_out,
         remove_checkpoint_before_training=remove_checkpoint_before_training,
@@ -542,12 +580,17 @@ def stream(
     evaluator_timeout: float = 60.0,
     profile_input: int | None = None,
     max_restarts: int = 0,
+    restart_delay: float = 1.0,
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
     resume: bool = False,
     debug: bool = False,
     keep_run: bool | None = None,
+    notify: NotifyLike | None = None,
+    metrics_file: PathLike | None = None,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
     observer: Observer | None = None,
 ) -> StreamJob:
     """Run a script over rows as they arrive, possibly for ever. Returns at once.
@@ -630,6 +673,8 @@ def stream(
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again. A stream goes on behind
             what was remembered, or behind the last save of `task_config.checkpoint()`.
+        restart_delay: seconds to wait before the job is started again for the first time (`max_restarts=`); before each further
+            time twice as long, up to 300, and a tenth more or less. 0: it never waits.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
@@ -638,6 +683,13 @@ def stream(
         debug: keep the work dir, for `akrunner replay`.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        notify: who is told of the job's end, also of one that is refused: a URL that gets a POST of the JSON object of `--json`, or
+            a function that gets it as a dict. If that fails, it is a warning.
+        metrics_file: file to write the job's numbers to as OpenMetrics, every five seconds and at the end: rows, bytes, states,
+            restarts, stalls.
+        metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
+        metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
+            no password.
         observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
@@ -685,12 +737,17 @@ def stream(
             evaluator_timeout=evaluator_timeout,
             profile_input=profile_input,
             max_restarts=max_restarts,
+            restart_delay=restart_delay,
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
             resume=resume,
             debug=debug,
             keep_run=keep_run,
+            notify=notify,
+            metrics_file=metrics_file,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
         ),
         follow=follow,
         observer=observer,
@@ -764,12 +821,17 @@ def plan(
     evaluator_timeout: float = 60.0,
     profile_input: int | None = None,
     max_restarts: int = 0,
+    restart_delay: float = 1.0,
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     checkpoint_dir: PathLike | None = None,
     resume: bool = False,
     debug: bool = False,
     keep_run: bool | None = None,
+    notify: NotifyLike | None = None,
+    metrics_file: PathLike | None = None,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
 ) -> Plan:
     """Look at a job as `run`, `train` or `stream` would, and start nothing of it: `print(akrunner.plan("train.py", "iris.csv", num_workers=2))`.
 
@@ -884,6 +946,8 @@ def plan(
         max_restarts: how often everything is started again after a failure, with the rows from the start and the same
             `checkpoint_dir`; `task_config.attempt` counts. The source must be one that can be read again. A stream goes on behind
             what was remembered, or behind the last save of `task_config.checkpoint()`.
+        restart_delay: seconds to wait before the job is started again for the first time (`max_restarts=`); before each further
+            time twice as long, up to 300, and a tenth more or less. 0: it never waits.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
@@ -892,6 +956,13 @@ def plan(
         debug: keep the work dir, for `akrunner replay`.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        notify: who is told of the job's end, also of one that is refused: a URL that gets a POST of the JSON object of `--json`, or
+            a function that gets it as a dict. If that fails, it is a warning.
+        metrics_file: file to write the job's numbers to as OpenMetrics, every five seconds and at the end: rows, bytes, states,
+            restarts, stalls.
+        metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
+        metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
+            no password.
     Returns:
         the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to
         go wrong.
@@ -958,12 +1029,17 @@ def plan(
             evaluator_timeout=evaluator_timeout,
             profile_input=profile_input,
             max_restarts=max_restarts,
+            restart_delay=restart_delay,
             tensorboard=tensorboard,
             work_dir=work_dir,
             checkpoint_dir=checkpoint_dir,
             resume=resume,
             debug=debug,
             keep_run=keep_run,
+            notify=notify,
+            metrics_file=metrics_file,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
         ),
         verb=verb,
         try_rows=try_rows,

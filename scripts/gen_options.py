@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import textwrap
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from akrunner.engines.base import Stats, TaskResult
+from akrunner.errors import TaskFailure
 from akrunner.jobfile import HEADS, JOB, JOB_TEXT, head_of, schema
 from akrunner.options import COMMANDS, OPTIONS, VERBS, Option, Verb, of_command, of_verb
 
@@ -32,7 +37,7 @@ from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
 from akrunner.planning.making import plan_job
 from akrunner.planning.plan import Plan
-from akrunner.prepare.arguments import Arguments, CsvLike, PathLike, SchemaLike, ScriptLike, SplitLike
+from akrunner.prepare.arguments import Arguments, CsvLike, NotifyLike, PathLike, SchemaLike, ScriptLike, SplitLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.stream_job import StreamJob
@@ -50,7 +55,7 @@ from typing import Any, Literal
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
-from akrunner.prepare.arguments import CsvLike, PathLike, SchemaLike
+from akrunner.prepare.arguments import CsvLike, NotifyLike, PathLike, SchemaLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -119,7 +124,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.options.told import told
 from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.job import Done, run_pai
-from akrunner.prepare.arguments import PathLike
+from akrunner.prepare.arguments import NotifyLike, PathLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 
@@ -148,7 +153,128 @@ def pages() -> dict[str, str]:
         **{home: _parts(home, names) for home, names in _PARTS.items()},
         "docs/options.md": reference(),
         "docs/job.schema.json": json.dumps(schema(), indent=1) + "\n",
+        "docs/result.schema.json": json.dumps(results(), indent=1) + "\n",
     }
+
+
+#: a type of Python -> the same in JSON Schema; a float that is no finite number is null in JSON
+_JSON_TYPES: Mapping[Any, Any] = {
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": ["number", "null"]},
+    str: {"type": "string"},
+    Any: {},
+}
+#: what is written besides the fields of the dataclasses
+_OF_RESULT = {
+    "ok": ({"const": True}, "the job has succeeded"),
+    "exit_code": ({"const": 0}, "the exit code of the command"),
+    "output": ({"type": ["string", "null"]}, "where the rows, or the model, are"),
+    "rows_out": ({"type": "integer"}, "how many rows the scripts wrote"),
+    "work_dir": ({"type": ["string", "null"]}, "the directory of the job, if it was kept"),
+    "run": ({"type": ["string", "null"]}, "the name under which the run is kept (`akrunner show RUN`)"),
+}
+_OF_FAILURE = {
+    "ok": ({"const": False}, "the command has failed"),
+    "error": (
+        {"type": "string"},
+        "the class of the error, as in `akrunner.errors`; Interrupted or Terminated if a signal came, UsageError of a command line",
+    ),
+    "message": ({"type": "string"}, "what went wrong, and what to change"),
+    "exit_code": ({"enum": [1, 2, 3, 4, 70, 124, 129, 130, 131, 143]}, "the exit code of the command"),
+    "failure": (
+        {"oneOf": [{"$ref": "#/$defs/task_failure"}, {"type": "null"}]},
+        "the task that failed first, if one is to blame",
+    ),
+    "others": ({"type": "array", "items": {"$ref": "#/$defs/task_failure"}}, "how the other tasks ended"),
+    "warnings": ({"type": "array", "items": {"type": "string"}}, "what happened before that"),
+    "work_dir": ({"type": ["string", "null"]}, "the directory of the job, or of its logs, if it was kept"),
+    "run": ({"type": ["string", "null"]}, "the name under which the run is kept (`akrunner show RUN`)"),
+    "log": ({"type": ["string", "null"]}, "the whole log of the task that failed first"),
+}
+#: what only some failures have
+_OF_SOME = {
+    "row": ({"type": "integer"}, "the row, counted from 0, that cannot be converted"),
+    "column": ({"type": "string"}, "its column"),
+    "broken": ({"type": "array"}, "[path, why] of each file that is damaged"),
+    "unfetched": ({"type": "array"}, "[path, why] of each file that could not be fetched"),
+    "statement": ({"type": "integer"}, "which of several SQL statements failed, from 1"),
+    "results": ({"type": "array"}, "what the statements before it did"),
+    "lines": ({"type": "array"}, "lines of a job whose cluster is gone"),
+}
+_SUBMITTED = {
+    "ok": ({"const": True}, "the job was submitted (`--detach`), and runs"),
+    "exit_code": ({"const": 0}, "the exit code of the command"),
+    "job": ({"type": "string"}, "Flink's id of the job"),
+    "master": ({"type": "string"}, "the address of the cluster"),
+    "name": ({"type": "string"}, "the name that Flink shows"),
+    "run": ({"type": ["string", "null"]}, "the name under which the run is kept (`akrunner show RUN`)"),
+}
+#: what a notification has besides the result or the failure
+_ABOUT = {
+    "id": ({"type": "string"}, "the same in every try to tell this end, and in no other one"),
+    "verb": ({"type": "string"}, "run, train, stream, predict, predict_stream or pai"),
+    "script": ({"type": "string"}, "the name of the script, or of the model"),
+    "machine": ({"type": "string"}, "the machine of the process that ran the job"),
+    "began": ({"type": "number"}, "when it began, in seconds since 1970"),
+    "ended": ({"type": "number"}, "when it ended"),
+}
+
+
+def results() -> dict[str, Any]:
+    """The schema of what `--json` prints of a job, and of what `notify=` is told."""
+    stats, task = ({"$ref": f"#/$defs/{name}"} for name in ("stats", "task"))
+    result = {
+        **_OF_RESULT,
+        "stats": (stats, "numbers of the job"),
+        "tasks": ({"type": "array", "items": task}, "the result of each task"),
+    }
+    about = {"about": (_object(_ABOUT), "of a notification: which job it is")}
+    last = {"metrics": ({"type": "object"}, "of a notification: task -> what it reported last")}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The end of a job of akrunner",
+        "description": "Written by scripts/gen-options. What --json prints of run, train, stream and predict, and what notify= is told. "
+        "Fields may be added; none goes away, or gets another type, within a major version.",
+        "oneOf": [{"$ref": f"#/$defs/{name}"} for name in ("result", "submitted", "failed")],
+        "$defs": {
+            "result": _object(result, {**about, **last}),
+            "submitted": _object(_SUBMITTED),
+            "failed": _object(_OF_FAILURE, {**_OF_SOME, **about}),
+            "stats": _of_dataclass(Stats),
+            "task": _of_dataclass(TaskResult),
+            "task_failure": _of_dataclass(TaskFailure),
+        },
+    }
+
+
+def _object(
+    needed: Mapping[str, tuple[Any, str]], some: Mapping[str, tuple[Any, str]] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The schema of an object. Args: needed: the fields that it always has, each with its schema and what it is; some: those that it may have."""
+    fields = {name: {**kind, "description": text} for name, (kind, text) in {**needed, **some}.items()}
+    return {"type": "object", "properties": fields, "required": list(needed)}
+
+
+def _of_dataclass(kind: type) -> dict[str, Any]:
+    """The schema of a dataclass, whose docstring describes its fields."""
+    said = " " + " ".join((kind.__doc__ or "").partition("Attributes:")[2].split())
+    types = typing.get_type_hints(kind)
+    names = [one.name for one in dataclasses.fields(kind)]
+    ends = [said.index(f" {name}: ") for name in names] + [len(said)]
+    texts = {name: said[begin + len(name) + 3 : end].strip().rstrip(".") for name, begin, end in zip(names, ends, ends[1:])}
+    return _object({name: (_json_type(types[name]), texts[name]) for name in names})
+
+
+def _json_type(kind: Any) -> dict[str, Any]:
+    origin, inside = typing.get_origin(kind), typing.get_args(kind)
+    if type(None) in inside:
+        return {"type": [_json_type(inside[0])["type"], "null"]}
+    if origin in (list, tuple):
+        return {"type": "array", "items": _json_type(inside[0])}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _json_type(inside[1])}
+    return dict(_JSON_TYPES[kind])
 
 
 def _function(verb: Verb) -> str:

@@ -60,6 +60,8 @@ _MODULES = {
     "datasets": "datasets of Hugging Face's library",
     "lance": "Lance datasets",
     "PIL": "pack --resize",
+    "prometheus_client": "--metrics-file, --metrics-port",
+    "opentelemetry": "spans",
 }
 #: a value of DOCKER_HOST that is an address; any other value is not passed to docker, which would print it in an error
 _DOCKER = re.compile(r"|(unix|tcp|ssh|http|https|fd|npipe)://[\w./:@-]{0,200}")

@@ -15,9 +15,10 @@ from akrunner.cli import variables
 from akrunner.cli.engines import MASTER
 from akrunner.cli.flink import running_cluster
 from akrunner.cli.given import flag
-from akrunner.cli.guarded import EXIT_FAILED, EXIT_TERMINATED, emit, exit_codes, telling
+from akrunner.cli.guarded import emit, exit_codes, telling
 from akrunner.cli.stderr import say
 from akrunner.folders.words import harmless, printable
+from akrunner.outcomes import EXIT_FAILED, EXIT_TERMINATED
 
 if TYPE_CHECKING:
     from akrunner.detached import Status

@@ -16,10 +16,11 @@ import akrunner
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
 from akrunner.cli import given, progress, stderr, variables
 from akrunner.cli.engines import MASTER
-from akrunner.cli.guarded import EXIT_FAILED, emit, exit_codes
+from akrunner.cli.guarded import emit, exit_codes
 from akrunner.folders.words import harmless, printable
 from akrunner.foreign import redacted
 from akrunner.options import named
+from akrunner.outcomes import EXIT_FAILED
 
 HELP = """
 Check what may make jobs fail on this machine: its Python and TensorFlow, graphics cards, memory, disks, limits, ports, clock, Flink, credentials (found \

@@ -17,8 +17,8 @@ from typing import Any
 import typer
 
 import akrunner
-from akrunner.checks import check_replaces_nothing
-from akrunner.cli import engines, jobfiles, keyed, values, variables
+from akrunner.checks import check_choice, check_replaces_nothing
+from akrunner.cli import engines, jobfiles, keyed, records, values, variables
 from akrunner.jobfile import FILES, HEADS, check_kept, key_of
 from akrunner.options import COMMANDS, VERBS, Option, idle, is_given, meaningless, named, of_command, of_verb
 
@@ -47,7 +47,7 @@ _OF_FILES = (
 #: options of functions that a command may use itself, or makes an object of, so that the function gets another value
 _COMMANDS_OWN = ("engine", "output", "output_format", "output_csv", "overwrite")
 #: options of commands that say nothing of the job
-_OF_SCREEN = ("as_json", "quiet", "help_all", "dry_run_rows")
+_OF_SCREEN = ("as_json", "quiet", "help_all", "dry_run_rows", "log_format")
 _NAMES, _TEXTS = "SequenceNotStr[str] | None", "Mapping[str, str] | None"
 
 
@@ -92,6 +92,10 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
         if name != "doctor":
             variables.tell(name)
         said = [one for one in words if _is_said(ctx, one)]
+        if words.get("log_format"):
+            check_choice("--log-format", words["log_format"], (records.TEXT, records.JSON))
+            records.on(words["log_format"])
+            words["quiet"] = True
         joined: Mapping[str, keyed.Joined] = {}
         try:
             if words.get("overwrite") and _on_line(ctx, "output") and not _on_line(ctx, "overwrite") and _is_stdout(words):
@@ -282,7 +286,9 @@ def _blame(error: akrunner.AkrunnerError, ctx: typer.Context, name: str, joined:
         # other errors may have a script's own words in them, so only "name=" is looked for
         words = (one.name, one.words_in(name)[0]) if isinstance(error, akrunner.ConfigError) else (f"{one.name}=",)
         if any(word in spoken for word in words):
-            spoken = f"{spoken} ({variable}={ctx.params[one.name]} in the environment)"
+            # of a private option, the value may be a secret
+            value = "" if one.private else f"={ctx.params[one.name]}"
+            spoken = f"{spoken} ({variable}{value} in the environment)"
     if error.args:
         error.args = (spoken, *error.args[1:])
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import errno
 import json
-import math
+import logging
 import os
 import select
 import signal
@@ -20,33 +19,16 @@ from rich.text import Text
 
 import akrunner
 from akrunner.checks import shown
-from akrunner.cli import signals, stderr
+from akrunner.cli import records, signals, stderr
 from akrunner.folders.words import harmless
 from akrunner.foreign import in_words, redacted, shortage
+from akrunner.outcomes import EXIT_FAILED, EXIT_FAULT, EXIT_TIMEOUT, EXIT_USAGE, EXIT_WRITE, code_of_class, failure, head, plain
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_READ = 3
-EXIT_WRITE = 4
-EXIT_FAULT = 70
-EXIT_TIMEOUT = 124
-EXIT_TERMINATED = 143
 _STDOUT = 1
 
 #: how many seconds the reader of stdout has, when a command is ended early, to make room for its last words
 _READER_SECONDS = 1.0
 
-#: exceptions -> exit code; the first class that fits is taken
-_CODES: tuple[tuple[type[BaseException], int], ...] = (
-    (akrunner.JobTimeoutError, EXIT_TIMEOUT),
-    (akrunner.ConfigError, EXIT_USAGE),
-    (akrunner.ReadError, EXIT_READ),
-    (akrunner.DataError, EXIT_READ),
-    (akrunner.WriteError, EXIT_WRITE),
-    # the same code as if the command itself had been terminated: the job is not to be started again
-    (akrunner.JobCancelledError, EXIT_TERMINATED),
-    (akrunner.AkrunnerError, EXIT_FAILED),
-)
 
 #: what --json is, in the help of each command that has it
 JSON_EPILOG = (
@@ -117,12 +99,14 @@ def ended(run: Callable[[], Any], as_json: bool, is_help: bool = False) -> int:
         sys.stdout.flush()
         # a signal that comes now no longer stops anything
         signals.decided()
+        return code
     except BaseException as e:
         if is_help and signals.seen() is None and any(isinstance(one, BrokenPipeError) for one in _chain(e)):
             silence_stdout()
             return 0
         return _failed(e, as_json)
-    return code
+    finally:
+        records.off()
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -134,6 +118,8 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _failed(error: BaseException, as_json: bool) -> int:
+    if any(getattr(one, "logged", False) for one in _chain(error)):
+        records.end_is_told()
     number = signals.seen()
     if isinstance(error, KeyboardInterrupt):
         number = number or signal.SIGINT
@@ -156,7 +142,7 @@ def _stopped(error: BaseException, number: int, as_json: bool) -> int:
         next((value for value in (getattr(one, name, None) for one in _chain(error)) if value), None)
         for name in ("work_dir", "run")
     )
-    told = {**_head(kind, message, 128 + number), "work_dir": kept, "run": run}
+    told = {**head(kind, message, 128 + number), "work_dir": kept, "run": run}
     return _say(kind, message + (f"; its logs: {kept}" if kept else ""), 128 + number, as_json, body=told)
 
 
@@ -170,7 +156,7 @@ def _explained(error: BaseException, as_json: bool) -> int:
     lost = _of_stdout(error) if untold or _in_printing(error) else None
     if lost is not None:
         return _say("WriteError", lost + done, EXIT_WRITE, False, kind=True)
-    code = next((code for kind, code in _CODES if isinstance(error, kind)), EXIT_FAULT)
+    code = code_of_class(error)
     if isinstance(error, akrunner.JobError) and error.fault:
         return _told(error, EXIT_FAULT, as_json)
     if code == EXIT_FAULT and shortage(error):
@@ -282,7 +268,7 @@ def _misused(error: Any, as_json: bool) -> int:
     lost = ""
     _show_variable(error)
     if as_json:
-        lost = _lost(_head("UsageError", error.format_message() or "which command? see --help", code))
+        lost = _lost(head("UsageError", error.format_message() or "which command? see --help", code))
         if not lost:
             return code
     from typer import rich_utils
@@ -329,7 +315,12 @@ def _say(
         body: the JSON object, None: one made of name, message and code.
     Returns: the exit code.
     """
-    lost = _lost(body or _head(name, message, code)) if as_json else ""
+    lost = _lost(body or head(name, message, code)) if as_json else ""
+    if records.active():
+        if records.wants_end() or lost:
+            words = "\n".join(filter(None, (message, more, f"WriteError: {lost}" if lost else "")))
+            records.say(f"{name}: {words}", logging.ERROR, error=name, exit_code=code)
+        return code
     console = stderr.console()
     if lost or not as_json:
         words = f"{name}: {message}" if kind else message
@@ -341,36 +332,9 @@ def _say(
     return code
 
 
-def failure(error: BaseException, code: int) -> dict[str, Any]:
-    """Return an error as a dict for JSON."""
-    first = getattr(error, "failure", None)
-    body = _head(type(error).__name__, str(error.args[0]) if error.args else "", code)
-    body["failure"] = dataclasses.asdict(first) if first is not None else None
-    body["others"] = [dataclasses.asdict(other) for other in getattr(error, "others", ())]
-    body["warnings"] = [*getattr(error, "warnings", ()), *getattr(error, "__notes__", ())]
-    body["work_dir"] = getattr(error, "work_dir", None)
-    body["run"] = getattr(error, "run", None)
-    body["log"] = (first.log_path or None) if first is not None else None
-    for name in ("broken", "unfetched"):
-        if getattr(error, name, ()):
-            body[name] = [list(one) for one in getattr(error, name)]
-    for name in ("row", "column", "statement", "lines"):
-        if getattr(error, name, None) is not None:
-            body[name] = getattr(error, name)
-    if "statement" in body:
-        body["results"] = getattr(error, "results", ())
-    return body
-
-
-def _head(name: str, message: str, code: int) -> dict[str, Any]:
-    # every error has the same keys
-    none: dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "run": None, "log": None}
-    return {"ok": False, "error": name, "message": message, "exit_code": code, **none}
-
-
 def emit(body: dict[str, Any]) -> None:
     """Print the one JSON object of a command. Raises: OSError: stdout cannot be written."""
-    text = json.dumps(_plain(body), allow_nan=False) + "\n"
+    text = json.dumps(plain(body), allow_nan=False) + "\n"
     with signals.last_output(None):
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -383,19 +347,6 @@ def _lost(body: dict[str, Any]) -> str:
     except OSError as e:
         return f"the JSON object could not be written: {_of_stdout(e)}"
     return ""
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that JSON can hold: NaN and infinities become null, and secrets in texts ***."""
-    if isinstance(value, dict):
-        return {redacted(str(key)): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    return redacted(str(value))
 
 
 def asks_for_json(arguments: Sequence[str]) -> bool:

@@ -9,10 +9,11 @@ import typer
 
 import akrunner
 from akrunner.cli import given, show, statements
-from akrunner.cli.guarded import EXIT_USAGE, emit, failure, of_jobs
+from akrunner.cli.guarded import emit, of_jobs
 from akrunner.folders.words import harmless
 from akrunner.foreign import redacted
 from akrunner.options import of_command
+from akrunner.outcomes import EXIT_USAGE, failure
 
 if TYPE_CHECKING:
     from akrunner.pai_mode.job import Done, Runner

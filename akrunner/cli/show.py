@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +15,14 @@ from rich.text import Text
 
 import akrunner
 from akrunner.arrays import integers_of
-from akrunner.cli import lines, signals, stderr
+from akrunner.cli import lines, records, signals, stderr
 from akrunner.cli.guarded import emit, telling
 from akrunner.cli.progress import Line
 from akrunner.column_types import TIMES, family_of
 from akrunner.engines.inputs.wording import verdict
 from akrunner.folders.words import harmless
 from akrunner.io.csv_options import CsvOptions
+from akrunner.outcomes import success
 from akrunner.tables import grid
 from akrunner.tables.shown import NULL
 
@@ -90,7 +90,7 @@ class Screen:
         self._line.show(lambda: progress_line(progress))
 
     def log(self, task: str, line: str) -> None:
-        if self._log:
+        if self._log and not records.active():
             # lines come as fast as they are read; but a reader who pauses holds up neither the task nor the file of its log
             self._out.wait_for_reader()
             also = f" ({self.known_as[task]})" if task in self.known_as else ""
@@ -113,17 +113,7 @@ class Screen:
 
     def _result(self, result: Result, rows_to: str | None, csv: CsvOptions | None) -> None:
         if self._json:
-            body = {
-                "ok": True,
-                "exit_code": 0,
-                "output": result.output,
-                "rows_out": result.stats.rows_out,
-                "work_dir": result.work_dir,
-                "run": result.run,
-                "stats": dataclasses.asdict(result.stats),
-                "tasks": [dataclasses.asdict(task) for task in result.tasks],
-            }
-            emit(body)
+            emit(success(result, result.output, result.run))
             return
         self._tell_warnings(result)
         self._help(result.tasks)
@@ -148,18 +138,7 @@ class Screen:
         stats = job.stats
         if self._json and stats is not None:
             with telling(kept_at(output)):
-                emit(
-                    {
-                        "ok": True,
-                        "exit_code": 0,
-                        "output": output,
-                        "rows_out": stats.rows_out,
-                        "work_dir": job.work_dir,
-                        "run": job.run,
-                        "stats": dataclasses.asdict(stats),
-                        "tasks": [dataclasses.asdict(task) for task in job.tasks],
-                    }
-                )
+                emit(success(job, output, job.run))
             return
         if stats is None:
             return
@@ -178,7 +157,11 @@ class Screen:
 
     def _say(self, text: str, style: str = "") -> None:
         """Print a text that may contain names and words of scripts, tables and other systems."""
-        self._err.print(Text(harmless(text), style=style))
+        if not records.active():
+            self._err.print(Text(harmless(text), style=style))
+        elif not text.startswith("warning: "):
+            # the job's own records have its warnings
+            records.say(text)
 
     def note(self, text: str) -> None:
         self._say(f"akrunner: {text}")

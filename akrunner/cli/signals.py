@@ -287,7 +287,9 @@ def say(kind: str, text: str, code: int) -> int:
         import json
 
         try:
-            print(json.dumps({"ok": False, "error": kind, "message": text, "exit_code": code}), flush=True)
+            # with the keys of every failure (`akrunner.outcomes.head`)
+            none: dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "run": None, "log": None}
+            print(json.dumps({"ok": False, "error": kind, "message": text, "exit_code": code, **none}), flush=True)
             return code
         except OSError:
             pass  # Python tries to flush the rest when it ends, in vain

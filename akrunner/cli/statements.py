@@ -15,7 +15,8 @@ import typer
 
 import akrunner
 from akrunner.cli import show, signals
-from akrunner.cli.guarded import emit, failure
+from akrunner.cli.guarded import emit
+from akrunner.outcomes import failure
 
 if TYPE_CHECKING:
     from akrunner.pai_mode.calls import Inside

@@ -15,8 +15,9 @@ import typer
 import akrunner
 from akrunner import leftovers
 from akrunner.cli import given
-from akrunner.cli.guarded import EXIT_FAILED, emit, failure
+from akrunner.cli.guarded import emit
 from akrunner.cli.stderr import say
+from akrunner.outcomes import EXIT_FAILED, failure
 
 HELP = """
 Keep worker processes that have imported TensorFlow: `akrunner run` (and `akrunner.run` in any program of yours) takes one and begins in a tenth \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,6 +56,11 @@ class FailureKind(Enum):
         return kind
 
 
+#: the most seconds to which the wait before a restart grows
+LONGEST_DELAY = 300.0
+#: by what part of itself a wait is longer or shorter, so that jobs that failed together do not come back together
+_JITTER = 0.1
+
 #: errors after which no attempt follows: that of each kind that is final, and that of a cluster which has nobody left to start one
 _FINAL = (*(kind.error for kind in FailureKind if kind.final), JobManagerLostError)
 
@@ -68,6 +74,18 @@ def is_last(error: type[JobError], failures: int, max_restarts: int) -> bool:
         max_restarts: how often the job is started again at most.
     """
     return failures > max_restarts or issubclass(error, _FINAL)
+
+
+def delay_before(restarts: int, first: float, seed: str) -> float:
+    """Return how many seconds to wait before a restart: twice as many each time, up to `LONGEST_DELAY`, and a tenth more or less.
+
+    Args:
+        restarts: how many restarts there were so far.
+        first: seconds before the first one, 0: there is never a wait. If they are more than `LONGEST_DELAY`, they stay what they are.
+        seed: the same seed gives the same waits.
+    """
+    grown = min(first * 2.0 ** min(restarts, 60), max(first, LONGEST_DELAY))
+    return grown * random.Random(f"{seed}:{restarts}").uniform(1 - _JITTER, 1 + _JITTER)
 
 
 class Timed(Protocol):
@@ -94,11 +112,13 @@ class Decision:
         restart: whether every task is started again.
         why: the reason, in words for the user.
         new_ports: whether the restart is only because of the tasks' ports.
+        delay: how many seconds to wait before that.
     """
 
     restart: bool
     why: str = ""
     new_ports: bool = False
+    delay: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -108,10 +128,14 @@ class FailurePolicy:
     Attributes:
         max_restarts: how often the tasks are started again, whatever failed.
         can_replay: whether the input can be read once more from the start.
+        delay: how many seconds to wait before the first restart; `delay_before` says how long before the others.
+        seed: what the waits differ by, from job to job.
     """
 
     max_restarts: int
     can_replay: bool
+    delay: float = 0.0
+    seed: str = ""
 
     def decide(self, kind: FailureKind, root: TaskFailure, restarts: int, port_restarts: int) -> Decision:
         """Decide what to do after a failure.
@@ -129,8 +153,11 @@ class FailurePolicy:
             return Decision(True, f"[{root.task}] found its port taken; everything was started again with new ports", True)
         if is_last(kind.error, restarts + 1, self.max_restarts):
             return Decision(False)
+        delay = delay_before(restarts, self.delay, self.seed)
+        # it is told before the wait
+        done = f"is started again after {delay:.1f} s" if delay else "was started again"
         return Decision(
-            True, f"[{root.task}] {root.what}; everything was started again ({restarts + 1} of {self.max_restarts})"
+            True, f"[{root.task}] {root.what}; everything {done} ({restarts + 1} of {self.max_restarts})", delay=delay
         )
 
 

@@ -35,6 +35,7 @@ from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.job import checked
 from akrunner.spec import JobSpec, Mode
 from akrunner.tables.opening import check_reachable
+from akrunner.telling.notify import check_notify
 
 _NAME = "akrunner "
 #: what the host process of a detached job runs
@@ -144,6 +145,9 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: DetachedMode 
             "bad_rows (--bad-rows): a detached job cannot write to a directory of this machine; give skip or fail, or run the job "
             "attached"
         )
+    if callable(options.get("notify")):
+        raise ConfigError("notify: a detached job goes on without this process, and can only tell a URL; give one (--notify)")
+    check_notify(options.get("notify"))
     verb = "run" if mode == "batch" else mode
     said = {**options, "source": source, "engine": engine}
     wrong = misfit(options, verb, [one.name for one in of_verb(verb)]) or meaningless(verb, said, said)

@@ -22,6 +22,7 @@ from akrunner.engines.base import (
     MarkedSource,
     Observer,
     Outcome,
+    Progress,
     RestartSink,
     RowSink,
     RowSource,
@@ -30,16 +31,22 @@ from akrunner.engines.base import (
 from akrunner.engines.inputs.wording import verdict
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.kept import KeptRun
+from akrunner.engines.onlooker import Onlooker
 from akrunner.engines.supervisor import AttemptFailed, Supervisor
 from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
-from akrunner.errors import AkrunnerError, JobError, WriteError
+from akrunner.errors import AkrunnerError, JobCancelledError, JobError, JobTimeoutError, WriteError
 from akrunner.foreign import underway
 from akrunner.io.limits import narrowed
 from akrunner.io.streams.saved import newest_of
 from akrunner.launch.guard import Guard
 from akrunner.patience import Patience
 from akrunner.spec import JobSpec
+
+#: the state of a task that is to be started again
+WAITING = "waiting to start again"
+#: seconds between looks whether a wait is to end early
+_TICK = 0.1
 
 
 def run_attempts(
@@ -84,7 +91,10 @@ class _Attempts:
     def __init__(self, run: JobRun, launcher: Callable[[WorkDir, Guard], Launcher]) -> None:
         self._run = run
         self._launcher = launcher
-        self._policy = FailurePolicy(run.job.supervision.max_restarts, run.job.can_restart(run.source.replayable))
+        limits = run.job.supervision
+        self._policy = FailurePolicy(
+            limits.max_restarts, run.job.can_restart(run.source.replayable), limits.restart_delay, run.job.run_id
+        )
         #: the supervisor of the newest attempt
         self._supervisor: Supervisor | None = None
 
@@ -125,11 +135,37 @@ class _Attempts:
                     port_restarts += 1
                 else:
                     restarts += 1
+            self._wait(decision.delay, attempt)
             run.work.restart(run.job, attempt)
             if isinstance(run.sink, RestartSink):
                 run.sink.restart()
             if run.tables is not None:
                 run.tables.restart()
+
+    def _wait(self, seconds: float, attempt: int) -> None:
+        """Wait before the next attempt. A signal, a cancellation and the end of the job's time end the wait at once.
+
+        Args: attempt: the number of attempts before the one that failed.
+
+        Raises:
+            JobCancelledError: the job was cancelled by its caller.
+            JobTimeoutError: the job's time is over.
+        """
+        if seconds <= 0:
+            return
+        run, onlooker, until = self._run, Onlooker(self._run.observer), time.monotonic() + seconds
+        cancelled = run.cancel or threading.Event()
+        with run.patience.heard():
+            while (left := until - time.monotonic()) > 0:
+                onlooker.tell(lambda: _waiting(run, attempt))
+                if cancelled.wait(min(left, _TICK)):
+                    raise JobCancelledError("the job was stopped by its caller")
+                timeout = run.job.supervision.timeout
+                if timeout is not None and time.monotonic() >= run.counted + timeout:
+                    raise JobTimeoutError(
+                        f"the job took longer than timeout={timeout:g} s and was stopped while it waited to be started again "
+                        "(restart_delay=, --restart-delay)"
+                    )
 
     def _begin(self) -> int | None:
         """Let a stream whose place can be set begin where the newest save was made, if the job goes on there.
@@ -184,6 +220,12 @@ class _Attempts:
     def _save(self, kept: str, error: BaseException) -> None:
         told = self._supervisor.inputs() if self._supervisor is not None else {}
         self._run.work.save_end(kept, record.failed(error, self._run.warnings, told))
+
+
+def _waiting(run: JobRun, attempt: int) -> Progress:
+    """Return the progress of a job between two attempts."""
+    states = {task.name: WAITING for task in run.job.cluster.tasks}
+    return Progress(time.monotonic() - run.began, 0, 0, 0, 0, states, {}, tuple(run.warnings), attempt=attempt)
 
 
 def _with_bad_rows(outcome: Outcome, source: RowSource) -> Outcome:

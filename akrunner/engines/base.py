@@ -146,6 +146,8 @@ class Progress:
         states: task -> what it is doing.
         reports: task -> the metrics it reported last.
         warnings: the warnings so far.
+        attempt: how many attempts at the job there were before this one.
+        stalls: how often nothing had moved for `stall_timeout`, in this attempt.
     """
 
     seconds: float
@@ -156,6 +158,8 @@ class Progress:
     states: Mapping[str, str]
     reports: Mapping[str, Mapping[str, float]]
     warnings: Sequence[str] = ()
+    attempt: int = 0
+    stalls: int = 0
 
 
 class Observer(Protocol):

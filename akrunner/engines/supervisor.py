@@ -77,6 +77,7 @@ class Supervisor:
         self._receiver = Receiver(run, self._group)
         self._state = State.first(Rules.of(run.job), run.counted, self._began)
         self._taken = 0
+        self._stalls = 0
         self._last_look = 0.0
 
     def run(self) -> Outcome:
@@ -198,6 +199,7 @@ class Supervisor:
         return on.LookedClosely(cpu, seconds, self._group.events.qsize())
 
     def _tell_stall(self, action: do.TellStall) -> on.Event:
+        self._stalls += 1
         tasks = self._state.tasks
         told = deadlock.describe(
             action.seconds,
@@ -231,6 +233,8 @@ class Supervisor:
             states={task.name: record.state.value for task, record in tasks.items()},
             reports=dict(self._receiver.metrics),
             warnings=tuple(self._run.warnings),
+            attempt=self._attempt,
+            stalls=self._stalls,
         )
 
     def _outcome(self) -> Outcome:

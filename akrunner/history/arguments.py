@@ -17,7 +17,9 @@ SECRET = "secret"
 #: options with keys, each of which has its own value
 KEYED = ("user_params", "env", "defaults", "variables", "parameters")
 #: options that say nothing of the job itself
-_NEVER = ("observer", "job", "keep_run")
+_NEVER = ("observer", "job", "keep_run", "notify", "metrics_file", "metrics_port", "metrics_host")
+#: flags whose values may have a secret anywhere
+_SECRET_FLAGS = ("--notify",)
 #: how many characters of JSON one argument may have
 _MOST = 200_000
 _MOST_NAME = 100
@@ -132,13 +134,13 @@ def without_secrets(words: Sequence[str]) -> list[str]:
         inner, inner_equals, _ = value.partition("=")
         if follows and not word.startswith("-"):
             made.append(_HIDDEN)
-        elif equals and value and "://" not in word and means_secret(name):
+        elif equals and value and (name in _SECRET_FLAGS or ("://" not in word and means_secret(name))):
             made.append(f"{name}={_HIDDEN}")
         elif inner_equals and "://" not in word and means_secret(inner):
             made.append(f"{name}={inner}={_HIDDEN}")
         else:
             made.append(redacted(word))
-        follows = word.startswith("-") and not equals and means_secret(word) and not _is_ours(word)
+        follows = word in _SECRET_FLAGS or (word.startswith("-") and not equals and means_secret(word) and not _is_ours(word))
     return made
 
 

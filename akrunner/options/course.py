@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from akrunner.options.declared import SCRIPTS, Option
-from akrunner.options.headings import BATCH, FLINK, JOBS, PLACES, SCRIPTED, TROUBLE, WORKERS
+from akrunner.options.headings import BATCH, FLINK, JOBS, PLACES, SCRIPTED, TOLD, TROUBLE, WORKERS
 
 OPTIONS = (
     Option(
@@ -119,6 +119,18 @@ OPTIONS = (
         least=0,
     ),
     Option(
+        "restart_delay",
+        "float",
+        TROUBLE,
+        "seconds to wait before the job is started again for the first time (`max_restarts=`); before each further time twice as long, up to "
+        "300, and a tenth more or less. 0: it never waits.",
+        1.0,
+        verbs=(*BATCH, "stream", "pai"),
+        help="Seconds to wait before the first restart; twice as long before each further one, up to 300.",
+        environment=True,
+        least=0,
+    ),
+    Option(
         "tensorboard",
         "PathLike | None",
         PLACES,
@@ -183,6 +195,46 @@ OPTIONS = (
         verbs=JOBS,
         help="Keep this run, or keep nothing of it, for `akrunner runs`, `show`, `logs` and `rerun`. Default: $AKRUNNER_KEEP_RUN, else kept.",
         flags=("--keep-run/--no-keep-run",),
+        environment=True,
+    ),
+    Option(
+        "notify",
+        "NotifyLike | None",
+        TOLD,
+        "who is told of the job's end, also of one that is refused: a URL that gets a POST of the JSON object of `--json`, or a function that gets "
+        "it as a dict. If that fails, it is a warning.",
+        verbs=JOBS,
+        help="URL that gets a POST of the result or the failure, as JSON, when the job has ended.",
+        environment=True,
+        private=True,
+    ),
+    Option(
+        "metrics_file",
+        "PathLike | None",
+        TOLD,
+        "file to write the job's numbers to as OpenMetrics, every five seconds and at the end: rows, bytes, states, restarts, stalls.",
+        verbs=JOBS,
+        help="File for the job's numbers as OpenMetrics (NAME.prom), which the textfile collector of Prometheus' node_exporter reads.",
+    ),
+    Option(
+        "metrics_port",
+        "int | None",
+        TOLD,
+        "port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.",
+        verbs=JOBS,
+        help="Port that serves the same numbers while the job runs: http://127.0.0.1:PORT/metrics.",
+        least=1,
+        most=65535,
+    ),
+    Option(
+        "metrics_host",
+        "str",
+        TOLD,
+        "address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is no password.",
+        "127.0.0.1",
+        verbs=JOBS,
+        needs=dict.fromkeys(JOBS, ("metrics_port",)),
+        help="Address at which --metrics-port listens; 0.0.0.0 lets every machine read it.",
         environment=True,
     ),
     Option(

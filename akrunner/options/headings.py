@@ -8,6 +8,7 @@ SCRIPT, MODEL, STATEMENTS = "Script", "Model", "Statements"
 INPUT, OUTPUT = "Input", "Output"
 CLUSTER, PYTHON, RESOURCES = "Cluster", "Interpreter", "Resources"
 TROUBLE, PLACES = "When something goes wrong", "Directories and progress"
+TOLD = "Telling other programs"
 
 BATCH = ("run", "train")
 PREDICTIONS = ("predict", "predict_stream")

@@ -157,6 +157,16 @@ OPTIONS = (
         verbs=("pack",),
     ),
     Option(
+        "log_format",
+        'Literal["text", "json"] | None',
+        PLACES,
+        "",
+        verbs=(),
+        commands=RUNNING,
+        help="Say on stderr, as log records of one line each (text, or JSON), what the job does and what its tasks print, in place of progress.",
+        environment=True,
+    ),
+    Option(
         "as_json",
         "bool",
         PLACES,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from akrunner.prepare.arguments import PathLike
+from akrunner.prepare.arguments import NotifyLike, PathLike
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,15 @@ class PaiArguments:
     evaluator_timeout: float = 60.0
     profile_input: int | None = None
     max_restarts: int | None = None
+    restart_delay: float = 1.0
     tensorboard: PathLike | None = None
     work_dir: PathLike | None = None
     debug: bool = False
     keep_run: bool | None = None
+    notify: NotifyLike | None = field(default=None, repr=False)
+    metrics_file: PathLike | None = None
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
     # end of what scripts/gen-options writes
 
     @classmethod

@@ -49,6 +49,7 @@ from akrunner.tables.chosen import store_for, told_of
 from akrunner.tables.names import TableName, project_of
 from akrunner.tables.statements import Statement, StatementResult
 from akrunner.tables.store import SqlStore, TableStore
+from akrunner.telling.listeners import Telling
 
 #: a statement that makes a file a resource of the project
 _ADD = re.compile(r"add\s+(?:file|py|archive|jar)\s+(\S+)(?:\s+as\s+(\S+))?(?:\s+-f)?\Z", re.IGNORECASE)
@@ -418,11 +419,13 @@ class Runner:
     def _run(self, plan: Plan) -> Result:
         """Run the job of a plan, and keep its run."""
         beside = {"name": plan.command.name, "parameters": plan.command.parameters, "script_args": list(plan.flags)}
-        with Keeping("pai", self._given.by_name(), self._given.keep_run, beside) as run:
-            result = self._ran(plan, run)
-            return dataclasses.replace(result, run=run.succeed(result, result.output))
+        kept = Keeping("pai", self._given.by_name(), self._given.keep_run, beside)
+        with Telling("pai", plan.script.name, self._given, self._observer) as told, kept as run:
+            result = self._ran(plan, run, told)
+            result = dataclasses.replace(result, run=run.succeed(result, result.output))
+            return told.succeed(result, result.output)
 
-    def _ran(self, plan: Plan, run: Keeping) -> Result:
+    def _ran(self, plan: Plan, run: Keeping, told: Telling) -> Result:
         given = self._given
         for folder in plan.buckets:
             with ours(ConfigError, f"buckets: cannot make {folder}", folder):
@@ -445,9 +448,10 @@ class Runner:
         )
         job = dataclasses.replace(prepared.job, cluster=plan.cluster, tables=self._tables(plan), notes=plan.warnings)
         job = kept_job(run, job, plan.script.name, self._engine, plan.interpreter)
+        told.begun(run)
         self._begun(plan)
         with pais.telling(pais.names(plan.cluster)):
-            outcome = self._engine.run(job, prepared.table, None, self._observer)
+            outcome = self._engine.run(job, prepared.table, None, told.observer)
         written = ", ".join(one.text for one in plan.outputs)
         return Result(None, written or None, outcome.tasks, outcome.stats, outcome.work_dir)
 

@@ -9,7 +9,7 @@ from akrunner.engines.base import Engine, Observer
 from akrunner.options.told import told
 from akrunner.pai_mode.arguments import PaiArguments
 from akrunner.pai_mode.job import Done, run_pai
-from akrunner.prepare.arguments import PathLike
+from akrunner.prepare.arguments import NotifyLike, PathLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 
@@ -45,10 +45,15 @@ def pai(
     evaluator_timeout: float = 60.0,
     profile_input: int | None = None,
     max_restarts: int | None = None,
+    restart_delay: float = 1.0,
     tensorboard: PathLike | None = None,
     work_dir: PathLike | None = None,
     debug: bool = False,
     keep_run: bool | None = None,
+    notify: NotifyLike | None = None,
+    metrics_file: PathLike | None = None,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
     observer: Observer | None = None,
 ) -> Result | list[Done]:
     """Run a script of PAI-TensorFlow by its command: `PAI -name tensorflow1150 -Dscript=... -Dtables=odps://...;`.
@@ -89,11 +94,20 @@ def pai(
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
             the process. None, or False: it is not started; what clocks tell is measured anyway.
         max_restarts: how often everything is started again after a failure, in place of what `enableDynamicCluster` means (3).
+        restart_delay: seconds to wait before the job is started again for the first time (`max_restarts=`); before each further
+            time twice as long, up to 300, and a tenth more or less. 0: it never waits.
         tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         debug: keep the work dir, for `akrunner replay`.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        notify: who is told of the job's end, also of one that is refused: a URL that gets a POST of the JSON object of `--json`, or
+            a function that gets it as a dict. If that fails, it is a warning.
+        metrics_file: file to write the job's numbers to as OpenMetrics, every five seconds and at the end: rows, bytes, states,
+            restarts, stalls.
+        metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
+        metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
+            no password.
         observer: an object that is told of the job's progress. A shell script's jobs have none.
     Returns:
         the result, its `output` the tables that were written; a list, one for each statement, where there are others or a file.
@@ -126,10 +140,15 @@ def pai(
             evaluator_timeout=evaluator_timeout,
             profile_input=profile_input,
             max_restarts=max_restarts,
+            restart_delay=restart_delay,
             tensorboard=tensorboard,
             work_dir=work_dir,
             debug=debug,
             keep_run=keep_run,
+            notify=notify,
+            metrics_file=metrics_file,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
         ),
         command=command,
         file=file,

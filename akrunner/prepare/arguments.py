@@ -39,6 +39,8 @@ SchemaLike = str | ArrowSchema | Schema | Mapping[str, Any] | Dtypes | np.dtype[
 SplitLike = str | Mapping[str, float]
 #: how CSV is written: text such as "delimiter=;,null=NA", or a mapping
 CsvLike = str | Mapping[str, Any]
+#: who is told of the end of a job: a URL, or a function that takes a dict
+NotifyLike = str | Callable[[dict[str, Any]], object]
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,15 @@ class Arguments:
     evaluator_timeout: float = 60.0
     profile_input: int | None = None
     max_restarts: int = 0
+    restart_delay: float = 1.0
     tensorboard: PathLike | None = None
     work_dir: PathLike | None = None
     checkpoint_dir: PathLike | None = None
     resume: bool = False
     debug: bool = False
     keep_run: bool | None = None
+    notify: NotifyLike | None = field(default=None, repr=False)
+    metrics_file: PathLike | None = None
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
     # end of what scripts/gen-options writes

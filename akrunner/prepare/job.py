@@ -203,6 +203,7 @@ def _settings(mode: Mode, given: Arguments) -> JobSpec:
             stall_timeout=given.stall_timeout,
             stall_action=given.stall_action,
             max_restarts=given.max_restarts,
+            restart_delay=given.restart_delay,
         ),
         resources=ResourceSpec(given.gpus_per_worker, given.cpus_per_worker, given.intra_op_parallelism),
         bind_host=given.bind_host,

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from akrunner.model import Model
-from akrunner.prepare.arguments import CsvLike, PathLike, SchemaLike
+from akrunner.prepare.arguments import CsvLike, NotifyLike, PathLike, SchemaLike
 from akrunner.sequences import SequenceNotStr
 
 ModelLike: TypeAlias = Model | PathLike | pa.Table
@@ -65,4 +65,8 @@ class PredictArguments:
     stall_action: str = "fail"
     work_dir: PathLike | None = None
     keep_run: bool | None = None
+    notify: NotifyLike | None = field(default=None, repr=False)
+    metrics_file: PathLike | None = None
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
     # end of what scripts/gen-options writes

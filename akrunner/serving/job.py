@@ -71,6 +71,7 @@ from akrunner.signature import Signature, signature_of
 from akrunner.spec import CHIEF, ClusterSpec, JobSpec, ResourceSpec, ScriptSpec, SupervisionSpec, TaskSpec
 from akrunner.stream_job import StreamJob
 from akrunner.tables.opening import open_sink
+from akrunner.telling.listeners import Telling
 
 #: about how many rows and bytes are sent at a time, as a whole number of the model's batches
 _CHUNK_ROWS = 8192
@@ -80,16 +81,19 @@ _FIRST = TaskSpec(CHIEF, 0)
 
 def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
     """Run a prediction, as `akrunner.predict` says. Raises: the exceptions of `akrunner.predict`."""
-    engine = engine_of(given.engine)
     check_observer(observer)
-    layout = layout_of(given)
-    check_output(given.output, given.output_format, given.overwrite, None, layout)
-    with Keeping("predict", vars(given), given.keep_run) as run:
-        with in_time(given.timeout):
-            prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
-            prepared.keep(run, given, engine)
-            result = _run(prepared, given, engine, observer, layout)
-        return replace(result, run=run.succeed(result, result.output))
+    with Telling("predict", given.model, given, observer) as told:
+        engine = engine_of(given.engine)
+        layout = layout_of(given)
+        check_output(given.output, given.output_format, given.overwrite, None, layout)
+        with Keeping("predict", vars(given), given.keep_run) as run:
+            with in_time(given.timeout):
+                prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
+                prepared.keep(run, given, engine)
+                told.begun(run)
+                result = _run(prepared, given, engine, told.observer, layout)
+            result = replace(result, run=run.succeed(result, result.output))
+        return told.succeed(result, result.output)
 
 
 def _run(prepared: Prediction, given: PredictArguments, engine: Engine, observer: Observer | None, layout: Layout) -> Result:
@@ -118,24 +122,28 @@ def run_predict_stream(
     given: PredictArguments, follow: bool, observer: Observer | None, watch: WatchLike | None, watch_seconds: float
 ) -> StreamJob:
     """Start a stream of predictions, as `akrunner.predict_stream` says. Raises: the exceptions of `akrunner.predict_stream`."""
-    engine = engine_of(given.engine)
     check_observer(observer)
-    watched = None if watch is None else Watch.of(watch, watch_seconds)
-    if watched is not None and not engine.capabilities.watches:
-        raise ConfigError(
-            f"watch: new models are taken by streams of engine='local'; on {engine.name} start the stream anew with the new "
-            "model"
-        )
-    apart = {"follow": follow, "watch": watch, "watch_seconds": watch_seconds}
-    run = Keeping("predict_stream", {**vars(given), **apart}, given.keep_run)
-    with in_time(given.timeout):
-        given = replace(given, **arriving_source(vars(given), follow, engine))
-        prepared = Prediction.prepare(given, engine, arriving=True)
-        prepared.keep(run, given, engine)
-        limits = narrowed(*prepared.job.supervision.waits)
+    with Telling("predict_stream", given.model, given, observer) as told:
+        engine = engine_of(given.engine)
+        watched = None if watch is None else Watch.of(watch, watch_seconds)
+        if watched is not None and not engine.capabilities.watches:
+            raise ConfigError(
+                f"watch: new models are taken by streams of engine='local'; on {engine.name} start the stream anew with the new "
+                "model"
+            )
+        apart = {"follow": follow, "watch": watch, "watch_seconds": watch_seconds}
+        run = Keeping("predict_stream", {**vars(given), **apart}, given.keep_run)
+        with in_time(given.timeout):
+            given = replace(given, **arriving_source(vars(given), follow, engine))
+            prepared = Prediction.prepare(given, engine, arriving=True)
+            prepared.keep(run, given, engine)
+            told.begun(run)
+            limits = narrowed(*prepared.job.supervision.waits)
     return StreamJob(
-        lambda sink, cancel: kept_to_its_end(
-            run, lambda: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, observer, cancel, watched))
+        lambda sink, cancel: told.to_its_end(
+            lambda: kept_to_its_end(
+                run, lambda: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, told.observer, cancel, watched))
+            )
         ),
         prepared.plan.result,
         prepared.table.arriving,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from akrunner.engines.base import Engine, Observer
 from akrunner.jobfile import from_file, given
 from akrunner.options.told import told
-from akrunner.prepare.arguments import CsvLike, PathLike, SchemaLike
+from akrunner.prepare.arguments import CsvLike, NotifyLike, PathLike, SchemaLike
 from akrunner.running.result import Result
 from akrunner.sequences import SequenceNotStr
 from akrunner.serving.arguments import ModelLike, PredictArguments
@@ -69,6 +69,10 @@ def predict(
     stall_action: Literal["fail", "warn"] = "fail",
     work_dir: PathLike | None = None,
     keep_run: bool | None = None,
+    notify: NotifyLike | None = None,
+    metrics_file: PathLike | None = None,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
     observer: Observer | None = None,
 ) -> Result:
     """Run a SavedModel over a table. The model runs in worker processes; the order of the rows is kept.
@@ -146,6 +150,13 @@ def predict(
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        notify: who is told of the job's end, also of one that is refused: a URL that gets a POST of the JSON object of `--json`, or
+            a function that gets it as a dict. If that fails, it is a warning.
+        metrics_file: file to write the job's numbers to as OpenMetrics, every five seconds and at the end: rows, bytes, states,
+            restarts, stalls.
+        metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
+        metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
+            no password.
         observer: an object that is told of the job's progress.
     Returns:
         the result.
@@ -200,6 +211,10 @@ def predict(
             stall_action=stall_action,
             work_dir=work_dir,
             keep_run=keep_run,
+            notify=notify,
+            metrics_file=metrics_file,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
         ),
         observer=observer,
     )
@@ -254,6 +269,10 @@ def plan_predict(
     stall_action: Literal["fail", "warn"] = "fail",
     work_dir: PathLike | None = None,
     keep_run: bool | None = None,
+    notify: NotifyLike | None = None,
+    metrics_file: PathLike | None = None,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
 ) -> PredictPlan:
     """Look at a prediction as `predict` would, and start nothing of it: `print(akrunner.plan_predict("model.zip", "iris.csv"))`.
 
@@ -332,6 +351,13 @@ def plan_predict(
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        notify: who is told of the job's end, also of one that is refused: a URL that gets a POST of the JSON object of `--json`, or
+            a function that gets it as a dict. If that fails, it is a warning.
+        metrics_file: file to write the job's numbers to as OpenMetrics, every five seconds and at the end: rows, bytes, states,
+            restarts, stalls.
+        metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
+        metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
+            no password.
     Returns:
         the plan; printed, it shows which columns feed which inputs of the model, what becomes of its outputs, and every task.
     Raises:
@@ -383,6 +409,10 @@ def plan_predict(
             stall_action=stall_action,
             work_dir=work_dir,
             keep_run=keep_run,
+            notify=notify,
+            metrics_file=metrics_file,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
         ),
     )
 
@@ -429,6 +459,10 @@ def predict_stream(
     stall_action: Literal["fail", "warn"] = "fail",
     work_dir: PathLike | None = None,
     keep_run: bool | None = None,
+    notify: NotifyLike | None = None,
+    metrics_file: PathLike | None = None,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
     observer: Observer | None = None,
 ) -> StreamJob:
     """Run a SavedModel over rows as they arrive, possibly for ever. Returns at once.
@@ -495,6 +529,13 @@ def predict_stream(
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        notify: who is told of the job's end, also of one that is refused: a URL that gets a POST of the JSON object of `--json`, or
+            a function that gets it as a dict. If that fails, it is a warning.
+        metrics_file: file to write the job's numbers to as OpenMetrics, every five seconds and at the end: rows, bytes, states,
+            restarts, stalls.
+        metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
+        metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
+            no password.
         observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
@@ -537,6 +578,10 @@ def predict_stream(
             stall_action=stall_action,
             work_dir=work_dir,
             keep_run=keep_run,
+            notify=notify,
+            metrics_file=metrics_file,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
         ),
         watch=watch,
         watch_seconds=watch_seconds,

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -268,7 +269,7 @@ def test_every_task_starts_again_with_its_rows_from_the_start(
 ) -> None:
     kept = tmp_path / "ckpt"
     result = run(
-        script(FAILS_ONCE % how), num_workers=2, max_restarts=2, checkpoint_dir=str(kept), data_format="columns",
+        script(FAILS_ONCE % how), num_workers=2, max_restarts=2, restart_delay=0, checkpoint_dir=str(kept), data_format="columns",
         output=str(tmp_path / "out.parquet"),
     )  # fmt: skip
     assert result.stats.attempt == 1
@@ -316,7 +317,9 @@ def test_a_job_that_is_killed_goes_on_after_its_last_save(run: Run, script: Scri
     given["output_schema"] = "epoch bigint, rows bigint, sum bigint"
     path = script(COUNTS)
     undisturbed = run(path, user_params={"kills": 1000}, **given)
-    killed = run(path, user_params={"kills": 2}, max_restarts=3, checkpoint_dir=str(tmp_path / "saves"), **given)
+    killed = run(
+        path, user_params={"kills": 2}, max_restarts=3, restart_delay=0, checkpoint_dir=str(tmp_path / "saves"), **given
+    )
     assert killed.stats.attempt == 3 and killed.table.equals(undisturbed.table)
     with pytest.raises(akrunner.ScriptFailedError, match="saves of an earlier job: --resume"):
         run(path, user_params={"kills": 1000}, checkpoint_dir=str(tmp_path / "saves"), **given)
@@ -328,7 +331,7 @@ def test_a_job_that_is_killed_goes_on_after_its_last_save(run: Run, script: Scri
 
 def test_restarts_come_to_an_end(run: Run, script: Script) -> None:
     with pytest.raises(akrunner.ScriptFailedError, match="never") as caught:
-        run(script("def main(c):\n    raise ValueError('never')\n"), max_restarts=2)
+        run(script("def main(c):\n    raise ValueError('never')\n"), max_restarts=2, restart_delay=0)
     assert len(caught.value.warnings) == 2
     assert "started again (2 of 2)" in str(caught.value)
 
@@ -354,6 +357,7 @@ def test_restarts_replay_sql(run: Run, script: Script, tmp_path: Path) -> None:
         select="a + 1 AS a",
         num_workers=2,
         max_restarts=1,
+        restart_delay=0,
         data_format="columns",
     )
     assert sorted(result.table["id"].to_pylist()) == [2, 3, 4, 5]
@@ -480,7 +484,10 @@ def test_a_stalled_job_may_go_on(run: Run, script: Script) -> None:
         def main(task_config):
             time.sleep(3.5)
         """
-    result = run(script(body), stall_timeout=1, stall_action="warn", output_schema=None)
+    told: list[Any] = []
+    observer: Any = SimpleNamespace(progress=told.append, log=lambda task, line: None)
+    result = run(script(body), stall_timeout=1, stall_action="warn", output_schema=None, observer=observer)
+    assert told[0].stalls == 0 and told[-1].stalls == len(result.stats.warnings)
     assert result.stats.warnings and all("nothing has moved" in warning for warning in result.stats.warnings)
 
 
@@ -661,7 +668,14 @@ def test_a_task_is_killed_at_some_moment(run: Run, workers: Workers, script: Scr
         killer.start()
         try:
             result = run(
-                path, num_workers=2, num_ps=1, evaluator=True, max_restarts=restarts, data_format="columns", timeout=ENDS
+                path,
+                num_workers=2,
+                num_ps=1,
+                evaluator=True,
+                max_restarts=restarts,
+                restart_delay=0,
+                data_format="columns",
+                timeout=ENDS,
             )
             assert sorted(result.table["id"].to_pylist()) == list(range(10)), seed
             assert result.stats.attempt <= restarts

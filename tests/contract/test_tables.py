@@ -278,7 +278,14 @@ def test_who_is_ended_with_a_writer_open(
 def test_a_job_that_fails_leaves_them_as_they_were(
     how: str, engine: Any, script: Script, store: TableStore, leaves_nothing: Path, tmp_path: Path
 ) -> None:
-    given = {"output_tables": [OUT], "num_workers": 2, "script_args": [how], "engine": engine, "max_restarts": 1}
+    given = {
+        "output_tables": [OUT],
+        "num_workers": 2,
+        "script_args": [how],
+        "engine": engine,
+        "max_restarts": 1,
+        "restart_delay": 0,
+    }
     env = {"MARKS": str(tmp_path), "ATTEMPTS": "2"}
     with pytest.raises(akrunner.JobError, match="on purpose" if how == "exit" else "killed"):
         akrunner.run(script(FAILS), env=env, **given)

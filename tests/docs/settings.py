@@ -417,7 +417,20 @@ def _lakehouse_said(folder: Path, said: str) -> None:
     assert len(list((folder / "ice").rglob("scored/data/*.parquet"))) == 1
 
 
+# -- docs/operations.md
+
+
+def _operations_said(folder: Path, said: str) -> None:
+    assert "was not told of the end of the job" in said and "True nightly.py 150" in said
+    assert 'akrunner_job_exit_code{name="nightly"} 0.0' in (folder / "nightly.prom").read_text()
+    assert "INFO akrunner: run nightly.py has succeeded" in said
+
+
 SETTINGS: dict[str, Setting] = {
+    # nobody listens there, which changes nothing
+    "docs/operations.md": Setting(
+        instead={"https://hooks.example.com/akrunner/T0KEN": "http://127.0.0.1:1/T0KEN"}, checks=_operations_said, marks=("slow",)
+    ),
     "docs/lakehouse.md": Setting(_lakehouse, checks=_lakehouse_said),
     # a server is in tests/e2e/test_systems.py
     "docs/databases.md": Setting(

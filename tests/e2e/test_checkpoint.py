@@ -47,7 +47,9 @@ def test_twenty_kills_change_no_epoch(script: Script, tmp_path: Path, leaves_not
     given: Any = dict(num_workers=2, output_schema="epoch bigint, rows bigint, sum bigint")
     for form, kills in (("examples", 3), ("columns", 20)):
         undisturbed = akrunner.run(path, table, user_params={"kills": 0}, data_format=form, **given)
-        killed = akrunner.run(path, table, user_params={"kills": kills}, max_restarts=kills, data_format=form, **given)
+        killed = akrunner.run(
+            path, table, user_params={"kills": kills}, max_restarts=kills, restart_delay=0, data_format=form, **given
+        )
         assert killed.stats.attempt == kills and undisturbed.table is not None and killed.table is not None
         assert undisturbed.table["rows"].to_pylist() == [502] * 3 + [501] * 3
         assert killed.table.equals(undisturbed.table)

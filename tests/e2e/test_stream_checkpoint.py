@@ -104,6 +104,7 @@ class Producer(threading.Thread):
             "num_workers": 2,
             "user_params": {"kills": self.kills, "told": str(self.folder)},
             "max_restarts": self.kills,
+            "restart_delay": 0,
             **SCHEMAS,
             **given,
         }
@@ -166,7 +167,7 @@ def test_kills_and_a_table(script: Script, tmp_path: Path, leaves_nothing: Path)
     (tmp_path / "told").mkdir()
     path.write_text("id\n" + "".join(f"{one}\n" for one in range(100_000)))
     told = {"kills": 3, "told": str(tmp_path / "told"), "pause": 0}
-    given: Any = dict(num_workers=1, user_params=told, max_restarts=3, **SCHEMAS)
+    given: Any = dict(num_workers=1, user_params=told, max_restarts=3, restart_delay=0, **SCHEMAS)
     with akrunner.stream(script(COUNTS), str(path), **given) as job:
         assert sorted(one for batch in job for one in batch.column("id").to_pylist()) == list(range(100_000))
     assert job.stats is not None and job.stats.attempt == 3
@@ -246,6 +247,6 @@ def test_variables_of_tensorflow(script: Script, tmp_path: Path, leaves_nothing:
     # more than is under way at once, so that there are several epochs
     path.write_text("id,more\n" + "".join(f"{one},{'x' * 100}\n" for one in range(100_000)))
     columns = {**SCHEMAS, "input_schema": "id bigint, more string"}
-    with akrunner.stream(script(TRAINS), str(path), max_restarts=1, data_format=form, **columns) as job:
+    with akrunner.stream(script(TRAINS), str(path), max_restarts=1, restart_delay=0, data_format=form, **columns) as job:
         found = [one for batch in job for one in batch.column("id").to_pylist()]
     assert found == [sum(range(100_000)), 100_000] and job.stats is not None and job.stats.attempt == 1

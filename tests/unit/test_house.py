@@ -38,6 +38,8 @@ MAY: dict[str, set[str]] = {
     "codec": {"arrays", "column_types", "errors", "foreign", "schema", "wire"},
     "history": {"errors", "foreign", "leftovers", "options", "redact"},
     "installed": {"errors", "foreign"},
+    "outcomes": {"errors", "foreign"},
+    "telling": {"checks", "engines", "errors", "foreign", "history", "io", "outcomes", "prepare"},
     "io": {
         "arrays",
         "checks",
@@ -138,6 +140,7 @@ MAY: dict[str, set[str]] = {
         "running",
         "stream_job",
         "tables",
+        "telling",
     },
     "options": {"errors"},
     "starters": {"checks", "errors", "foreign", "leftovers"},
@@ -192,6 +195,7 @@ MAY: dict[str, set[str]] = {
         "serving",
         "spec",
         "tables",
+        "telling",
         "verbs",
     },
     "serving": {
@@ -218,6 +222,7 @@ MAY: dict[str, set[str]] = {
         "spec",
         "stream_job",
         "tables",
+        "telling",
         "wire",
     },
     "alink": {
@@ -271,6 +276,7 @@ MAY: dict[str, set[str]] = {
         "sequences",
         "spec",
         "tables",
+        "telling",
         "wire",
     },
     "cli": {
@@ -290,6 +296,7 @@ MAY: dict[str, set[str]] = {
         "launch",
         "leftovers",
         "options",
+        "outcomes",
         "packing",
         "pai_mode",
         "planning",
@@ -299,6 +306,7 @@ MAY: dict[str, set[str]] = {
         "spec",
         "starters",
         "tables",
+        "telling",
         "warming",
     },
     "": {
@@ -325,6 +333,8 @@ ONLY_IN = {
     "grpc": {"engines/flink"},
     "google": {"engines/flink"},
     "cryptography": {"engines/flink/host/issue"},
+    "prometheus_client": {"telling/metrics"},
+    "opentelemetry": {"telling/spans"},
     "PIL": {"packing/pictures"},
     "adbc_driver_flightsql": {"io/systems"},
     "adbc_driver_manager": {"io/systems"},
@@ -637,7 +647,7 @@ VALUES = {"__future__", "collections", "dataclasses", "enum", "re", "typing"}
 #: `threading` and `time` are of `wire`: a signal's number, and what reads and writes frames has
 GROUND = VALUES | {
     "contextlib", "datetime", "difflib", "errno", "functools", "itertools", "json", "math", "numbers", "os", "pyarrow", "secrets", "shutil",
-    "signal", "stat", "struct", "sys", "threading", "time", "traceback", "types", "urllib",
+    "random", "signal", "stat", "struct", "sys", "threading", "time", "traceback", "types", "urllib",
 }  # fmt: skip
 
 

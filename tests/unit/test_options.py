@@ -92,7 +92,7 @@ TAKEN = {
     "predict": "PredictArguments",
     "predict_stream": "PredictArguments",
 }
-PARTS = {"Reads", "LaidOut"}
+PARTS = {"Reads", "LaidOut", "Asked"}
 
 
 def _read_from(functions: list[ast.FunctionDef], classes: set[str]) -> set[str]:

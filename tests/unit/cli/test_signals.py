@@ -16,6 +16,7 @@ import pytest
 
 import akrunner
 from akrunner.cli import signals
+from akrunner.outcomes import head
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM)
 
@@ -91,7 +92,7 @@ def test_before_anything_remembers_it(options: list[str], out: str, err: str) ->
     )
     done = subprocess.run([sys.executable, "-c", code, *options], capture_output=True, text=True)
     assert done.returncode == 130 and out in done.stdout and done.stderr == err, done
-    assert not options or json.loads(done.stdout)["error"] == "Interrupted"
+    assert not options or json.loads(done.stdout) == head("Interrupted", "interrupted; nothing was started", 130)
 
 
 @pytest.mark.slow
@@ -108,7 +109,7 @@ def test_between_what_is_loaded_and_what_is_run(number: int, options: list[str])
     word = {2: "interrupted", 15: "terminated"}[number]
     assert done.returncode == 128 + number and "Traceback" not in done.stderr, done
     if options:
-        assert json.loads(done.stdout) == {"ok": False, "error": word.capitalize(), "message": word, "exit_code": 128 + number}
+        assert json.loads(done.stdout) == head(word.capitalize(), word, 128 + number)
     else:
         assert (done.stdout, done.stderr) == ("", f"akrunner: {word}\n")
 
@@ -172,6 +173,7 @@ def test_without_a_signal_nothing_is_called(watched: None) -> None:
 STUCK = """
 import fcntl, os, sys
 from akrunner.cli import signals
+from akrunner.outcomes import head
 reads, writes = os.pipe()
 fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
 signals._LAST_SECONDS = 0.2
@@ -200,6 +202,7 @@ LOCKED = """
 import os, sys, threading, time
 import akrunner, akrunner.__main__ as program
 from akrunner.cli import signals
+from akrunner.outcomes import head
 from akrunner.cli.guarded import ended
 signals._LAST_SECONDS = 0.5
 def noise():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from akrunner.cluster.failure import FailureKind, FailurePolicy, is_last, root_cause_first
+from akrunner.cluster.failure import LONGEST_DELAY, FailureKind, FailurePolicy, delay_before, is_last, root_cause_first
 from akrunner.errors import JobError, JobManagerLostError, TaskDiedError, TaskFailure
 
 RAISED = TaskFailure("worker:1", "raised ValueError in main()", traceback="ValueError: no", time_ns=5)
@@ -66,3 +66,20 @@ def test_a_taken_port_is_worth_one_restart(words: str) -> None:
     assert not policy.decide(FailureKind.SCRIPT, taken, 0, 1).restart
     # and it is not taken from the others
     assert FailurePolicy(1, can_replay=True).decide(FailureKind.SCRIPT, taken, 0, 1).restart
+
+
+def test_waits_grow_up_to_a_bound_and_differ_by_job() -> None:
+    waits = [delay_before(restarts, 1.0, "job") for restarts in range(12)]
+    assert all(0.9 * 2**number <= wait <= 1.1 * 2**number for number, wait in enumerate(waits[:8]))
+    assert all(0.9 * LONGEST_DELAY <= wait <= 1.1 * LONGEST_DELAY for wait in waits[9:])
+    assert waits == [delay_before(restarts, 1.0, "job") for restarts in range(12)]
+    assert delay_before(0, 1.0, "other") != waits[0]
+    assert delay_before(10**9, 0.0, "job") == 0 and delay_before(3, 600.0, "job") == pytest.approx(600, rel=0.1)
+
+
+def test_a_decision_says_how_long_to_wait() -> None:
+    policy = FailurePolicy(2, True, 10.0, "job")
+    decision = policy.decide(FailureKind.DIED, RAISED, 1, 0)
+    assert decision.delay == delay_before(1, 10.0, "job") > 15
+    assert decision.why.endswith(f"; everything is started again after {decision.delay:.1f} s (2 of 2)")
+    assert policy.decide(FailureKind.SCRIPT, TAKEN, 0, 0).delay == 0

@@ -226,3 +226,11 @@ def test_what_is_fetched_before_a_submission_has_the_jobs_time(monkeypatch: pyte
     for timeout in (60, None):
         jobs.submit("s.py", "s3://bucket/t.csv", engine=FlinkEngine(master="localhost:1"), timeout=timeout, keep_run=False)
     assert left[0] is not None and 0 < left[0] <= 60 and left[1] is None
+
+
+@pytest.mark.parametrize(
+    ("notify", "why"), [(print, "can only tell a URL"), ("hooks.example.com/T0KEN", "no URL of a web server")]
+)
+def test_who_is_told_of_the_end_is_checked_before_it_is_submitted(notify: Any, why: str) -> None:
+    with pytest.raises(ConfigError, match=f"^notify: .*{why}"):
+        detached.submit("s.py", "t.csv", engine=FlinkEngine(master="h:1"), notify=notify)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 import types
 from pathlib import Path
@@ -13,13 +15,22 @@ import pytest
 
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import attempts
-from akrunner.engines.base import Outcome
+from akrunner.engines.base import Outcome, Progress
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.supervisor import AttemptFailed
-from akrunner.errors import ConfigError, JobCancelledError, JobError, ReadError, TaskDiedError, TaskFailure
+from akrunner.errors import (
+    ConfigError,
+    JobCancelledError,
+    JobError,
+    JobTimeoutError,
+    ReadError,
+    TaskDiedError,
+    TaskFailure,
+)
 from akrunner.io.bad_rows import BadRow, BadRows
 from akrunner.io.limits import current, limited
 from akrunner.io.table import TableSource
+from akrunner.patience import Patience
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, ScriptSpec, SupervisionSpec
 from akrunner.wire.saves import FOLDER
@@ -137,7 +148,10 @@ def job(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(attempts, "Supervisor", attempt)
         Attempt.ends = list(ends)
         spec = spec or JobSpec(
-            ScriptSpec("s.py", "s.py"), Schema(()), "python", supervision=SupervisionSpec(max_restarts=max_restarts)
+            ScriptSpec("s.py", "s.py"),
+            Schema(()),
+            "python",
+            supervision=SupervisionSpec(max_restarts=max_restarts, restart_delay=0),
         )
         source = source or types.SimpleNamespace(replayable=replayable)
         work, guard, patience = Work(), types.SimpleNamespace(), types.SimpleNamespace()
@@ -238,7 +252,7 @@ def test_each_attempt_of_a_stream_begins_at_the_newest_save(job: Any, tmp_path: 
     arriving = types.SimpleNamespace(begin=begun.append)
     spec = JobSpec(
         ScriptSpec("s.py", "s.py"), Schema(()), "python", mode="stream", marked=True, run_id="mine",
-        checkpoint_dir=str(tmp_path), supervision=SupervisionSpec(max_restarts=1),
+        checkpoint_dir=str(tmp_path), supervision=SupervisionSpec(max_restarts=1, restart_delay=0),
     )  # fmt: skip
     table = TableSource(pa.schema([]), lambda: iter(()), arriving=arriving)  # type: ignore[arg-type]
     done, run = job(failed(), outcome(), spec=spec, source=table, attempt=Saves)
@@ -283,3 +297,92 @@ def test_the_numbers_say_how_many_rows_were_bad_and_where_they_are(tmp_path: Pat
     bad.commit()
     assert told.bad_rows == 1 and told.bad_rows_file is not None and Path(told.bad_rows_file).exists()
     assert told.warnings == [f"source: 1 row of the input could not be read and was written to {bad.file}"]
+
+
+class Clock:
+    """A clock that only a wait moves. Attributes: waits: how long each was."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.waits: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Event:
+    """Cancels a job after some waits. Args: after: how many."""
+
+    def __init__(self, clock: Clock, after: int = 10**6) -> None:
+        self._clock, self._after = clock, after
+
+    def wait(self, seconds: float) -> bool:
+        self._clock.waits.append(seconds)
+        self._clock.now += seconds
+        self._after -= 1
+        return self._after < 0
+
+    def is_set(self) -> bool:
+        return self._after < 0
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Wait before an attempt. Returns: the clock, what an observer was told, and the exception that ended the wait, if one did."""
+
+    def go(seconds: float, after: int = 10**6, **limits: Any) -> tuple[Clock, list[Progress], BaseException | None]:
+        clock, told = Clock(), []
+        monkeypatch.setattr(attempts, "time", clock)
+        spec = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", supervision=SupervisionSpec(**limits))
+        observer: Any = types.SimpleNamespace(progress=told.append)
+        work: Any = Work()
+        run = JobRun(
+            spec, types.SimpleNamespace(replayable=True), None, observer, Event(clock, after), work, None, Patience(),  # type: ignore[arg-type]
+            warnings=["it failed"], began=0.0, counted=0.0,
+        )  # fmt: skip
+        try:
+            attempts._Attempts(run, lambda work, guard: None)._wait(seconds, 2)  # type: ignore[arg-type, return-value]
+        except BaseException as e:
+            return clock, told, e
+        return clock, told, None
+
+    return go
+
+
+def test_before_an_attempt_there_is_a_wait_that_is_told(waiting: Any) -> None:
+    clock, told, error = waiting(5.0)
+    assert error is None and clock.now == pytest.approx(105.0) and max(clock.waits) <= 0.1
+    assert (
+        told[0].states == {"chief:0": "waiting to start again"} and told[0].attempt == 2 and told[0].warnings == ("it failed",)
+    )
+    assert waiting(0.0)[0].waits == []
+
+
+def test_a_caller_and_the_end_of_the_time_end_the_wait_at_once(waiting: Any) -> None:
+    clock, _, error = waiting(300.0, after=3)
+    assert isinstance(error, JobCancelledError) and clock.now < 101
+    clock, _, error = waiting(300.0, timeout=102.0)
+    assert isinstance(error, JobTimeoutError) and 102 <= clock.now < 102.2
+    assert str(error).startswith(
+        "the job took longer than timeout=102 s and was stopped while it waited to be started again (restart_delay="
+    )
+
+
+def test_a_signal_ends_the_wait_at_once(waiting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def signalled(self: Event, seconds: float) -> bool:
+        os.kill(os.getpid(), signal.SIGINT)
+        return False
+
+    monkeypatch.setattr(Event, "wait", signalled)
+    assert isinstance(waiting(300.0)[2], KeyboardInterrupt)
+
+
+def test_the_wait_comes_before_what_is_begun_again(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(
+        attempts._Attempts, "_wait", lambda self, seconds, attempt: seen.append((seconds > 0, [*self._run.work.did]))
+    )
+    spec = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", supervision=SupervisionSpec(max_restarts=1))
+    job(failed(FailureKind.SCRIPT, TAKEN), failed(), outcome(), spec=spec)
+    # of a port that was taken nothing has to recover
+    assert seen == [(False, ["create"]), (True, ["create", "restart 0"])]

@@ -75,6 +75,11 @@ def test_an_argument_that_is_very_long_is_left_out() -> None:
         (["run", "t.py", "-i", "https://me:x@host/a.csv"], "run t.py -i https://me:***@host/a.csv"),
         # a flag of akrunner's own takes no secret, whatever it is called
         (["run", "t.py", "--key", "x", "--", "--password", "x"], "run t.py --key *** -- --password ***"),
+        # which may have a secret anywhere
+        (
+            ["run", "t.py", "--notify", "https://h/T0KEN", "-q", "--notify=https://h/T0KEN"],
+            "run t.py --notify *** -q --notify=***",
+        ),
         (["run", "kafka://h/t?key=id"], "run kafka://h/t?key=id"),
     ],
 )

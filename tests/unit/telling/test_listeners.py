@@ -1,0 +1,129 @@
+"""Who is told of a job, in which order, and that it ends as it would have ended."""
+
+from __future__ import annotations
+
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import akrunner
+from akrunner.engines.base import Outcome, Progress
+from akrunner.errors import ConfigError, JobCancelledError, ScriptFailedError, SourceError
+from akrunner.telling import listeners
+from akrunner.telling.listeners import Telling, name_of
+from tests.unit.engines.test_base import stats
+
+
+def asked(**given: Any) -> Any:
+    return types.SimpleNamespace(
+        **{"notify": None, "metrics_file": None, "metrics_port": None, "metrics_host": "127.0.0.1", **given}
+    )
+
+
+def run(name: str | None) -> Any:
+    return types.SimpleNamespace(id=name)
+
+
+@pytest.fixture(autouse=True)
+def no_logging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest has handlers of its own."""
+    monkeypatch.setattr(listeners.Logs, "wanted", lambda: False)
+    monkeypatch.setattr(listeners.Spans, "wanted", lambda: False)
+
+
+def test_nobody_asked() -> None:
+    observer: Any = object()
+    assert Telling("run", "s.py", asked(), None).observer is None
+    assert Telling("run", "s.py", asked(), observer).observer is observer
+
+
+def test_a_success_is_told_once() -> None:
+    seen: list[Any] = []
+    outcome = Outcome(
+        (),
+        stats(
+            {"task": "chief:0", "step": 1, "time_ns": 5, "loss": 0.5},
+            {"task": "chief:0", "step": 2, "time_ns": 6, "loss": 0.25},
+        ),
+        None,
+    )
+    with pytest.raises(ValueError), Telling("run", "/a/s.py", asked(notify=seen.append), None) as told:
+        told.begun(run("r7"))
+        assert told.succeed(outcome, "out.csv") is outcome
+        raise ValueError("of the caller")
+    [body] = seen
+    assert (body["ok"], body["output"], body["run"]) == (True, "out.csv", "r7")
+    assert body["metrics"] == {"chief:0": {"step": 2, "loss": 0.25}} and body["stats"]["reports"] == []
+    about = body["about"]
+    assert (about["verb"], about["script"]) == ("run", "s.py") and about["began"] <= about["ended"]
+    assert len(outcome.stats.reports) == 2 and outcome.stats.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (SourceError("there is no such file"), 2, "there is no such file"),
+        (ScriptFailedError("it raised"), 1, "it raised"),
+        (KeyboardInterrupt(), 130, "the job was stopped"),
+        (JobCancelledError("the job was stopped by its caller"), 143, "the job was stopped by its caller"),
+    ],
+)
+def test_a_failure_is_told_and_stays_what_it_is(error: BaseException, code: int, message: str) -> None:
+    seen: list[Any] = []
+    with pytest.raises(type(error)) as raised, Telling("run", "s.py", asked(notify=seen.append), None):
+        raise error
+    assert raised.value is error and not hasattr(error, "__notes__")
+    [body] = seen
+    assert (body["ok"], body["exit_code"], body["message"]) == (False, code, message)
+
+
+def test_what_cannot_be_told_is_a_warning(tmp_path: Path) -> None:
+    outcome = Outcome((), stats(), None)
+    with Telling("run", "s.py", asked(notify=lambda body: 1 / 0), None) as told:
+        told.succeed(outcome)
+    assert outcome.stats.warnings == ["notify: the function raised ZeroDivisionError: division by zero (notify=, --notify)"]
+    with pytest.raises(SourceError) as raised, Telling("run", "s.py", asked(notify=lambda body: 1 / 0), None):
+        raise SourceError("there is no such file")
+    assert raised.value.__notes__ == [f"warning: {outcome.stats.warnings[0]}"]
+
+
+def test_a_stream_ends_in_its_thread() -> None:
+    seen: list[Any] = []
+    outcome = Outcome((), stats(), None)
+    with Telling("stream", "s.py", asked(notify=seen.append), None) as told:
+        told.begun(run(None))
+    assert seen == [] and told.to_its_end(lambda: outcome) is outcome
+    failed = Telling("stream", "s.py", asked(notify=seen.append), None)
+    with pytest.raises(ZeroDivisionError):
+        failed.to_its_end(lambda: 1 / 0)
+    assert [body["ok"] for body in seen] == [True, False] and seen[1]["exit_code"] == 70
+
+
+def test_all_are_told_how_it_gets_on(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    observer: Any = types.SimpleNamespace(progress=seen.append, log=lambda task, line: seen.append(line))
+    with pytest.raises(ScriptFailedError), Telling("run", "s.py", asked(metrics_file=tmp_path / "a.prom"), observer) as told:
+        told.begun(run("r7"))
+        assert told.observer is not None
+        now = Progress(1.0, 5, 50, 0, 0, {}, {})
+        told.observer.progress(now)
+        told.observer.log("chief:0", "a line")
+        raise ScriptFailedError("it raised")
+    assert seen == [now, "a line"]
+    text = (tmp_path / "a.prom").read_text()
+    assert 'akrunner_job_rows_total{name="a",way="in"} 5.0' in text and 'akrunner_job_exit_code{name="a"} 1.0' in text
+
+
+def test_a_wrong_wish_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="^notify: "):
+        akrunner.run("s.py", "t.csv", notify="hooks.example.com")
+    with pytest.raises(ConfigError, match="^metrics_host= .* means nothing without metrics_port="):
+        akrunner.run("s.py", "t.csv", metrics_host="0.0.0.0")
+
+
+def test_what_people_call_it() -> None:
+    assert [name_of(one) for one in ("/a/train.py", Path("model.zip"), "model/", name_of, stats(), "")] == [
+        "train.py", "model.zip", "model", "name_of", "Stats", "?",
+    ]  # fmt: skip

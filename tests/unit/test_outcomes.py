@@ -1,0 +1,104 @@
+"""How a job has ended, for other programs: codes, objects, and the schema that the documentation shows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import akrunner
+from akrunner import outcomes
+from akrunner.errors import TaskFailure
+from akrunner.running.result import Result
+from tests.unit.engines.test_base import result as task
+from tests.unit.engines.test_base import stats
+
+SCHEMA = json.loads((Path(akrunner.__file__).parents[1] / "docs" / "result.schema.json").read_text())
+FAILURE = TaskFailure("worker:1", "raised ValueError", "Traceback ...", "exit code 1", "a line", "/logs/worker-1.txt", 7)
+
+
+def check(body: Any) -> None:
+    """Check an object, and that the schema has each of its fields."""
+    told = json.loads(json.dumps(outcomes.plain(body), allow_nan=False))
+    jsonschema.validate(told, SCHEMA)
+    kind = SCHEMA["$defs"]["failed" if not told["ok"] else "submitted" if "job" in told else "result"]
+    assert set(told) <= set(kind["properties"]), set(told) - set(kind["properties"])
+
+
+def faulty() -> akrunner.JobError:
+    error = akrunner.JobError("a task sent nonsense")
+    error.fault = True
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (akrunner.JobTimeoutError("late"), 124),
+        (akrunner.SourceError("no such file"), 2),
+        (akrunner.ReadError("a bad row"), 3),
+        (akrunner.DataError("too large", row=3, column="x"), 3),
+        (akrunner.StatementError("no such table"), 4),
+        (akrunner.JobCancelledError("stopped"), 143),
+        (akrunner.ScriptFailedError("raised"), 1),
+        (faulty(), 70),
+        (ZeroDivisionError("?"), 70),
+        (MemoryError(), 1),
+        (KeyboardInterrupt(), 130),
+        (GeneratorExit(), 143),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else str(value),
+)
+def test_the_code_and_the_object_of_an_error(error: BaseException, code: int) -> None:
+    assert outcomes.code_of(error) == code
+    body = outcomes.failure(error, code)
+    assert (body["ok"], body["error"], body["exit_code"]) == (False, type(error).__name__, code)
+    check(body)
+
+
+def test_a_failure_has_what_its_error_knows() -> None:
+    error = akrunner.ScriptFailedError("[worker:1] raised", failure=FAILURE, others=[FAILURE], work_dir="/kept")
+    error.warnings, error.run = ("it was slow",), "r7"
+    error.add_note("warning: nobody was told")
+    body = outcomes.failure(error, 1)
+    check(body)
+    assert (body["failure"]["task"], body["log"], body["run"], body["work_dir"]) == (
+        "worker:1",
+        FAILURE.log_path,
+        "r7",
+        "/kept",
+    )
+    assert body["warnings"] == ["it was slow", "warning: nobody was told"]
+    of_rows = akrunner.ReadError("broken")
+    of_rows.broken = [("a.csv", "cut off")]
+    check(outcomes.failure(of_rows, 3))
+
+
+def test_a_result_fits_the_schema() -> None:
+    told = dataclasses.replace(stats({"task": "chief:0", "step": 1, "time_ns": 2, "loss": 0.5}), input_wait_seconds=math.nan)
+    result = Result(None, "out.parquet", (task(False),), told, None, None, "r7")
+    body = outcomes.success(result, result.output, result.run)
+    check(body)
+    assert outcomes.plain(body)["stats"]["input_wait_seconds"] is None
+    check({"ok": True, "exit_code": 0, "job": "ab", "master": "h:1", "name": "akrunner s.py", "run": None})
+
+
+@pytest.mark.parametrize("wrong", [{"exit_code": 5}, {"run": 7}, {"failure": {"task": "worker:0"}}, {"warnings": "none"}])
+def test_an_object_that_does_not_fit_is_seen(wrong: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**outcomes.head("JobError", "it failed", 1), **wrong}, SCHEMA)
+
+
+def test_secrets_and_what_json_does_not_know() -> None:
+    told = outcomes.plain({"url": "postgresql://me:secret@h/db", "x": (math.inf, True, 3, Path("/p"))})
+    assert told == {"url": "postgresql://me:***@h/db", "x": [None, True, 3, "/p"]}
+
+
+def test_the_page_has_every_code() -> None:
+    page = (Path(akrunner.__file__).parents[1] / "docs" / "operations.md").read_text()
+    assert all(f"{code}" in page for code in SCHEMA["$defs"]["failed"]["properties"]["exit_code"]["enum"])
