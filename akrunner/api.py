@@ -21,7 +21,7 @@ from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import Prepared, prepare
 from akrunner.prepare.layouts import layout_of
 from akrunner.running.inputs import arriving_source, table_of
-from akrunner.running.kept import begun, kept_to_its_end
+from akrunner.running.kept import begun, kept_to_its_end, page_of
 from akrunner.running.observer import check_observer
 from akrunner.running.outputs import keeping, run_into
 from akrunner.running.result import Result
@@ -31,7 +31,7 @@ from akrunner.tables.opening import OutputSink, open_sink
 
 def run_batch(given: Arguments, observer: Observer | None) -> Result:
     """Run a batch job, as `akrunner.run` says. Raises: the exceptions of `akrunner.run`."""
-    with Keeping("run", vars(given), given.keep_run) as run:
+    with Keeping("run", vars(given), given.keep_run, page=page_of(given.report, given.keep_run)) as run:
         given, engine = _with_engine(given, observer)
         with in_time(given.timeout):
             prepared = begun(run, prepare("batch", given), engine)
@@ -47,7 +47,8 @@ def run_train(
 ) -> Result:
     """Run a train job, as `akrunner.train` says. Raises: the exceptions of `akrunner.train`."""
     apart = {"model_out": model_out, "remove_checkpoint_before_training": remove_checkpoint_before_training}
-    with Keeping("train", {**vars(given), **apart}, given.keep_run) as run:
+    page = page_of(given.report, given.keep_run)
+    with Keeping("train", {**vars(given), **apart}, given.keep_run, page=page) as run:
         result = _train(run, given, model_out, remove_checkpoint_before_training, observer)
         return dataclasses.replace(result, run=run.succeed(result, result.output))
 
@@ -100,7 +101,8 @@ def _train(
 
 def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> StreamJob:
     """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
-    run = Keeping("stream", {**vars(given), "follow": follow}, given.keep_run)
+    page = page_of(given.report, given.keep_run)
+    run = Keeping("stream", {**vars(given), "follow": follow}, given.keep_run, page=page)
     given, engine = _with_engine(given, observer)
     with in_time(given.timeout):
         given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))

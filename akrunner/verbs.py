@@ -86,6 +86,7 @@ def run(
     resume: bool = False,
     debug: bool = False,
     keep_run: bool | None = None,
+    report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> Result:
     """Run a script over a table: every worker gets its share of the rows, and `main(task_config)` is called in each.
@@ -200,6 +201,8 @@ def run(
         debug: keep the work dir, for `akrunner replay`.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
     Returns:
         the result.
@@ -272,6 +275,7 @@ def run(
             resume=resume,
             debug=debug,
             keep_run=keep_run,
+            report=report,
         ),
         observer=observer,
     )
@@ -334,6 +338,7 @@ def train(
     resume: bool = False,
     debug: bool = False,
     keep_run: bool | None = None,
+    report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> Result:
     """Run a script that trains a model: as `run`, and what the chief exported to `task_config.saved_model_dir` comes back.
@@ -429,6 +434,8 @@ def train(
         debug: keep the work dir, for `akrunner replay`.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
     Returns:
         the result; `result.model` is the model, `result.table` what the scripts wrote.
@@ -490,6 +497,7 @@ def train(
             resume=resume,
             debug=debug,
             keep_run=keep_run,
+            report=report,
         ),
         model_out=model_out,
         remove_checkpoint_before_training=remove_checkpoint_before_training,
@@ -548,6 +556,7 @@ def stream(
     resume: bool = False,
     debug: bool = False,
     keep_run: bool | None = None,
+    report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> StreamJob:
     """Run a script over rows as they arrive, possibly for ever. Returns at once.
@@ -638,6 +647,8 @@ def stream(
         debug: keep the work dir, for `akrunner replay`.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
@@ -691,6 +702,7 @@ def stream(
             resume=resume,
             debug=debug,
             keep_run=keep_run,
+            report=report,
         ),
         follow=follow,
         observer=observer,
@@ -770,6 +782,7 @@ def plan(
     resume: bool = False,
     debug: bool = False,
     keep_run: bool | None = None,
+    report: PathLike | None = None,
 ) -> Plan:
     """Look at a job as `run`, `train` or `stream` would, and start nothing of it: `print(akrunner.plan("train.py", "iris.csv", num_workers=2))`.
 
@@ -892,6 +905,8 @@ def plan(
         debug: keep the work dir, for `akrunner replay`.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
     Returns:
         the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to
         go wrong.
@@ -964,6 +979,7 @@ def plan(
             resume=resume,
             debug=debug,
             keep_run=keep_run,
+            report=report,
         ),
         verb=verb,
         try_rows=try_rows,

@@ -144,6 +144,10 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: DetachedMode 
             "bad_rows (--bad-rows): a detached job cannot write to a directory of this machine; give skip or fail, or run the job "
             "attached"
         )
+    if options.get("report") is not None:
+        raise ConfigError(
+            "report (--report): a detached job goes on without this process; when it has ended, `akrunner report RUN` makes its page"
+        )
     verb = "run" if mode == "batch" else mode
     said = {**options, "source": source, "engine": engine}
     wrong = misfit(options, verb, [one.name for one in of_verb(verb)]) or meaningless(verb, said, said)

@@ -11,7 +11,7 @@ from typing import IO, Any
 from akrunner.history.record import plain
 from akrunner.leftovers.private import private_file
 
-METRICS, PROGRESS = "metrics.jsonl", "progress.jsonl"
+METRICS, PROGRESS, STATES = "metrics.jsonl", "progress.jsonl", "states.jsonl"
 _MOST_BYTES = 4 << 20
 
 
@@ -33,10 +33,10 @@ class Series:
         self._every, self._count, self._bytes = 1, 0, 0
         self._file: IO[bytes] | None = None
 
-    def add(self, values: Mapping[str, Any]) -> None:
-        """Add a moment."""
+    def add(self, values: Mapping[str, Any], always: bool = False) -> None:
+        """Add a moment. Args: always: whether it is taken even if most are left out by now."""
         self._count += 1
-        if self.error is not None or (self._count - 1) % self._every:
+        if self.error is not None or (not always and (self._count - 1) % self._every):
             return
         line = json.dumps(plain(values), allow_nan=False).encode() + b"\n"
         try:

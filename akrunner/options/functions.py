@@ -142,7 +142,7 @@ A worker's whole output waits in its TaskManager until its script has returned: 
         home=_FLINK,
         takes="run",
         # after a failure Flink starts a program's job again from a checkpoint, and a job over bounded rows has none
-        leaves=("max_restarts", "keep_run"),
+        leaves=("max_restarts", "keep_run", "report"),
     ),
     Verb(
         "flink.stream",
@@ -157,7 +157,7 @@ has been given, and Flink starts from the last one when a machine fails. A row m
         home=_FLINK,
         takes="stream",
         # Flink's own checkpoints say where it goes on
-        leaves=("resume", "keep_run"),
+        leaves=("resume", "keep_run", "report"),
         apart=("max_restarts",),
     ),
     Verb(
@@ -172,7 +172,7 @@ has been given, and Flink starts from the last one when a machine fails. A row m
         _FLINK,
         takes="predict_stream",
         # for another model the user starts the program anew, and a Table itself knows where it ends
-        leaves=("watch", "watch_seconds", "keep_run"),
+        leaves=("watch", "watch_seconds", "keep_run", "report"),
         apart=("max_restarts",),
     ),
     Verb(

@@ -113,4 +113,5 @@ class Arguments:
     resume: bool = False
     debug: bool = False
     keep_run: bool | None = None
+    report: PathLike | None = None
     # end of what scripts/gen-options writes

@@ -65,4 +65,5 @@ class PredictArguments:
     stall_action: str = "fail"
     work_dir: PathLike | None = None
     keep_run: bool | None = None
+    report: PathLike | None = None
     # end of what scripts/gen-options writes

@@ -69,6 +69,7 @@ def predict(
     stall_action: Literal["fail", "warn"] = "fail",
     work_dir: PathLike | None = None,
     keep_run: bool | None = None,
+    report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> Result:
     """Run a SavedModel over a table. The model runs in worker processes; the order of the rows is kept.
@@ -146,6 +147,8 @@ def predict(
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
     Returns:
         the result.
@@ -200,6 +203,7 @@ def predict(
             stall_action=stall_action,
             work_dir=work_dir,
             keep_run=keep_run,
+            report=report,
         ),
         observer=observer,
     )
@@ -254,6 +258,7 @@ def plan_predict(
     stall_action: Literal["fail", "warn"] = "fail",
     work_dir: PathLike | None = None,
     keep_run: bool | None = None,
+    report: PathLike | None = None,
 ) -> PredictPlan:
     """Look at a prediction as `predict` would, and start nothing of it: `print(akrunner.plan_predict("model.zip", "iris.csv"))`.
 
@@ -332,6 +337,8 @@ def plan_predict(
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
     Returns:
         the plan; printed, it shows which columns feed which inputs of the model, what becomes of its outputs, and every task.
     Raises:
@@ -383,6 +390,7 @@ def plan_predict(
             stall_action=stall_action,
             work_dir=work_dir,
             keep_run=keep_run,
+            report=report,
         ),
     )
 
@@ -429,6 +437,7 @@ def predict_stream(
     stall_action: Literal["fail", "warn"] = "fail",
     work_dir: PathLike | None = None,
     keep_run: bool | None = None,
+    report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> StreamJob:
     """Run a SavedModel over rows as they arrive, possibly for ever. Returns at once.
@@ -495,6 +504,8 @@ def predict_stream(
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
             metrics, warnings, logs, and why it failed. None: it is, unless AKRUNNER_KEEP_RUN is 0.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
@@ -537,6 +548,7 @@ def predict_stream(
             stall_action=stall_action,
             work_dir=work_dir,
             keep_run=keep_run,
+            report=report,
         ),
         watch=watch,
         watch_seconds=watch_seconds,

@@ -226,3 +226,9 @@ def test_what_is_fetched_before_a_submission_has_the_jobs_time(monkeypatch: pyte
     for timeout in (60, None):
         jobs.submit("s.py", "s3://bucket/t.csv", engine=FlinkEngine(master="localhost:1"), timeout=timeout, keep_run=False)
     assert left[0] is not None and 0 < left[0] <= 60 and left[1] is None
+
+
+def test_a_report_is_refused() -> None:
+    engine = FlinkEngine(master="localhost:1")
+    with pytest.raises(ConfigError, match="report .*when it has ended, `akrunner report RUN` makes its page"):
+        jobs.submit("s.py", "s3://bucket/t.csv", engine=engine, report="r.html")

@@ -43,3 +43,13 @@ def test_a_disk_that_takes_nothing_ends_it_and_a_line_that_is_cut_off_is_left_ou
 def test_lines_that_are_none_of_ours_are_left_out(tmp_path: Path) -> None:
     (tmp_path / METRICS).write_text('{"step": 1}\n[]\nnonsense\n{"step": 2}\n{"step": 3')
     assert [one["step"] for one in series.read(str(tmp_path), METRICS)] == [1, 2]
+
+
+def test_the_last_moment_is_taken_even_if_most_are_left_out(tmp_path: Path) -> None:
+    made = Series(str(tmp_path), METRICS, most=10)
+    for step in range(20):
+        made.add({"step": step})
+    made.add({"step": "last"}, always=True)
+    made.close()
+    steps = [one["step"] for one in series.read(str(tmp_path), METRICS)]
+    assert len(steps) < 10 and steps[-1] == "last"
