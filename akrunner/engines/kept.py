@@ -58,7 +58,7 @@ class KeptRun:
     def report(self, report: Mapping[str, Any]) -> None:
         """Keep what a task has reported."""
         if self._series:
-            self._series[METRICS].add(report)
+            self._series[METRICS].add(report, str(report.get("task")))
 
     def states(self, states: Mapping[str, str]) -> None:
         """Keep which tasks do something else than before. Args: states: task -> what it does now."""

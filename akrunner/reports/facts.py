@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import shlex
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,8 @@ from akrunner.reports.plots import Table
 #: tasks whose logs are shown, lines of each, and characters of all lines of one
 _LOGS, _LINES, _CHARACTERS = 64, 200, 20_000
 _MIB = 1 << 20
+#: tasks that are named one by one
+_NAMED = 8
 #: how many times as long as the middle task the slowest one has to take to be told apart
 _SLOW = 1.2
 
@@ -50,7 +52,7 @@ def summary(run: Record, rows: tuple[int, int] | None) -> list[tuple[str, str]]:
     told = [
         ("began", f"{datetime.datetime.fromtimestamp(run.began).astimezone():%Y-%m-%d %H:%M:%S %Z}"),
         ("runs for" if busy else "took", took(run.seconds)),
-        ("tasks", f"{', '.join(run.tasks)} ({run.engine})" if run.tasks else run.engine),
+        ("tasks", f"{_named(run.tasks)} ({run.engine})" if run.tasks else run.engine),
     ]
     if rows is not None:
         told.append(("rows", f"{rows[0]:,} in, {rows[1]:,} out"))
@@ -64,6 +66,14 @@ def summary(run: Record, rows: tuple[int, int] | None) -> list[tuple[str, str]]:
         told.append(("started again", f"{stats['attempt']} time{'s' if stats['attempt'] > 1 else ''}"))
     told += [("output", run.output)] if run.output else []
     return told
+
+
+def _named(tasks: Sequence[str]) -> str:
+    """Return the names of tasks; of many how many there are of each role."""
+    if len(tasks) <= _NAMED:
+        return ", ".join(tasks)
+    roles = Counter(task.partition(":")[0] for task in tasks)
+    return ", ".join(f"{count} {role}{'s' if role == 'worker' and count > 1 else ''}" for role, count in roles.items())
 
 
 def slowest(results: Sequence[Mapping[str, Any]]) -> str | None:

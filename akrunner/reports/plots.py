@@ -51,7 +51,7 @@ class Plot:
         smooths: whether its lines can be smoothed: `y` is what is smoothed, for each `line`.
         note: what is not in it; "": nothing.
         height: about how many pixels high it is.
-        legend: names and their colours, which the page shows above the plot; empty: the plot shows them itself.
+        legend: the names of what is drawn, each with its colour; "": the page's script chooses it, and shows a button that hides what has the name.
     """
 
     id: str
@@ -86,16 +86,14 @@ def lines(
         columns["line"] += [at] * len(line.points)
     names = list(dict.fromkeys(line.name for line in drawn))
     few = max((len(line.points) for line in drawn), default=0) <= _FEW
-    return Plot(id, title, _spec(title, x, y, names, zero, whole, few), columns, _in_numbers(drawn, x, y), **more)
+    legend = [(name, "") for name in names] if len(names) > 1 else []
+    return Plot(
+        id, title, _spec(title, x, y, names, zero, whole, few), columns, _in_numbers(drawn, x, y), legend=legend, **more
+    )
 
 
 def _spec(title: str, x: str, y: str, names: Sequence[str], zero: bool, whole: bool, few: bool) -> dict[str, Any]:
     numbers = {"type": "quantitative"}
-    several = len(names) > 1
-    line: dict[str, Any] = {"mark": {"type": "line", "strokeWidth": 2, "clip": True, "aria": False}}
-    if several:
-        line["params"] = [{"name": "chosen", "select": {"type": "point", "fields": ["name"]}, "bind": "legend"}]
-        line["encoding"] = {"opacity": {"condition": {"param": "chosen", "value": 1}, "value": 0.12}}
     return {
         "$schema": SCHEMA,
         "description": f"{title}: {y} over {x}, of {', '.join(names)}",
@@ -117,7 +115,7 @@ def _spec(title: str, x: str, y: str, names: Sequence[str], zero: bool, whole: b
                 "type": "nominal",
                 "sort": None,
                 "scale": {"domain": list(names)},
-                "legend": legend(names),
+                "legend": None,
             },
             "detail": {"field": "line", "type": "nominal"},
             "order": {"field": "order", **numbers},
@@ -128,20 +126,10 @@ def _spec(title: str, x: str, y: str, names: Sequence[str], zero: bool, whole: b
             ],
         },
         # the points are what a pointer finds; they are seen where they are few, also where one alone makes no line
-        "layer": [line, {"mark": {"type": "point", "filled": True, "size": 30, "opacity": 0.9 if few else 0, "aria": False}}],
-    }
-
-
-def legend(names: Sequence[str]) -> dict[str, Any] | None:
-    """Return the legend of a plot; None: it needs none."""
-    if len(names) < 2:
-        return None
-    return {
-        "orient": "top",
-        "title": None,
-        "columns": {"expr": "max(1, floor(width / 130))"},
-        "symbolType": "stroke",
-        "labelLimit": 120,
+        "layer": [
+            {"mark": {"type": "line", "strokeWidth": 2, "clip": True, "aria": False}},
+            {"mark": {"type": "point", "filled": True, "size": 30, "opacity": 0.9 if few else 0, "aria": False}},
+        ],
     }
 
 

@@ -43,8 +43,8 @@ _COLOURS = {
 }
 #: tasks that are drawn; pieces of a strip, and of all strips together
 _TASKS, _PIECES, _ALL_PIECES = 64, 120, 4_000
-#: pixels of a task
-_STEP = 34
+#: pixels of a task, of its bar, of a strip, and from the middle of one to that of the other; and the same of many tasks
+_SIZES, _SMALL, _MANY = (34, 12, 5, 10), (20, 8, 3, 6), 16
 #: a strip's share of the time below this is not drawn
 _LEAST = 0.01
 
@@ -105,7 +105,7 @@ def plot(
     colours = [(phase, _COLOURS[phase]) for phase in used]
     table = _in_numbers(shown, spans)
     return Plot(
-        "timeline", "What each task did when", spec, columns, table, note=note, height=50 + _STEP * len(shown), legend=colours
+        "timeline", "What each task did when", spec, columns, table, note=note, height=50 + spec["height"], legend=colours
     )
 
 
@@ -188,12 +188,13 @@ def _spec(tasks: Sequence[str], phases: Sequence[str], strips: Collection[int]) 
             {"field": "end", **numbers, "title": "to second", "format": ",.2f"},
         ],
     }
-    marks = ((0, 12, 0), (-1, 5, -10), (1, 5, 10))
+    step, bar, thin, apart = _SIZES if len(tasks) <= _MANY else _SMALL
+    marks = ((0, bar, 0), (-1, thin, -apart), (1, thin, apart))
     return {
         "$schema": SCHEMA,
         "description": "What each task did when: a bar for each, above it how long it waited for input, below it when rows came and went",
         "width": "container",
-        "height": _STEP * len(tasks),
+        "height": step * len(tasks),
         "data": {"name": "points"},
         "layer": [
             {

@@ -132,8 +132,17 @@ def test_a_keyboard_smooths_the_curves_and_opens_what_is_folded(pages: dict[str,
             break
     active.send_keys(Keys.ARROW_RIGHT * 10)
     assert chromium.find_element("css selector", "output").text == "0.20"
-    browser.until(chromium, f"const was = arguments[0]; return (() => {{ {line} }})() !== {before!r}")
+    browser.until(chromium, f"return (() => {{ {line} }})() !== {before!r}")
+    drawn = "return document.querySelectorAll('#curve-0 .mark-line path').length"
+    assert chromium.execute_script(drawn) == 2
     active.send_keys(Keys.TAB)
+    name = chromium.switch_to.active_element
+    assert name.text == "chief:0" and name.get_attribute("aria-pressed") == "true"
+    name.send_keys(Keys.ENTER)
+    browser.until(chromium, f"return (() => {{ {drawn} }})() === 1")
+    assert name.get_attribute("aria-pressed") == "false"
+    name.send_keys(Keys.TAB)
+    chromium.switch_to.active_element.send_keys(Keys.TAB)
     folded = chromium.switch_to.active_element
     assert folded.tag_name == "summary"
     folded.send_keys(Keys.ENTER)

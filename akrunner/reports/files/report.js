@@ -3,6 +3,8 @@
 (() => {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const views = new Map();
+  // plot -> the names whose lines its reader has hidden
+  const hidden = new Map();
   let plots = JSON.parse(document.getElementById("plots").textContent);
   let weight = 0;
 
@@ -11,7 +13,8 @@
     const names = Object.keys(plot.columns);
     const made = plot.columns[names[0]].map((_, at) => Object.fromEntries(names.map((name) => [name, plot.columns[name][at]])));
     if (plot.smooths && weight > 0) smooth(made);
-    return made;
+    const left = hidden.get(plot.id);
+    return left?.size ? made.filter((point) => !left.has(point.name)) : made;
   };
 
   // the exponential mean of what came before, without the pull of its first value, line by line
@@ -29,13 +32,11 @@
   const theme = () => {
     const css = getComputedStyle(document.documentElement);
     const [ink, soft, line] = ["--ink", "--soft", "--line"].map((name) => css.getPropertyValue(name).trim());
-    const words = {labelColor: ink, titleColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal"};
     return {
       background: "transparent",
       font: getComputedStyle(document.body).fontFamily,
       view: {stroke: line},
-      axis: {...words, gridColor: line, domainColor: soft, tickColor: soft, labelLimit: 110, titleLimit: 200, labelOverlap: true},
-      legend: words,
+      axis: {labelColor: ink, titleColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", gridColor: line, domainColor: soft, tickColor: soft, labelLimit: 110, titleLimit: 200, labelOverlap: true},
       range: {
         category: dark.matches
           ? ["#6cb2eb", "#f6a04d", "#6fd08c", "#ff8f87", "#c3a5e0", "#d9cf8f", "#f2a2cf", "#a3adb8"]
@@ -53,12 +54,31 @@
       const made = await vegaEmbed(holder, spec, {renderer: "svg", actions: false, ast: true, tooltip: {theme: dark.matches ? "dark" : "light"}});
       views.set(plot.id, made);
       holder.dataset.drawn = "yes";
+      legend(plot, spec.config.range.category);
     } catch (error) {
       holder.textContent = `This plot could not be drawn: ${error}`;
       holder.classList.add("wrong");
       console.error(error);
     }
   };
+
+  // the buttons above a plot: each has the colour of its lines, and hides them
+  const legend = (plot, colours) => {
+    const left = hidden.get(plot.id) || new Set();
+    hidden.set(plot.id, left);
+    [...document.querySelectorAll(`button[data-plot="${plot.id}"]`)].forEach((button, at) => {
+      const name = button.dataset.name;
+      button.firstElementChild.style.background = colours[at % colours.length];
+      button.setAttribute("aria-pressed", !left.has(name));
+      button.onclick = () => {
+        if (!left.delete(name)) left.add(name);
+        button.setAttribute("aria-pressed", !left.has(name));
+        renewed(plot);
+      };
+    });
+  };
+
+  const renewed = (plot) => views.get(plot.id)?.view.data("points", rows(plot)).runAsync();
 
   const drawAll = () => Promise.all(plots.map(draw));
 
@@ -71,7 +91,7 @@
     knob.addEventListener("input", () => {
       weight = Number(knob.value);
       said();
-      for (const plot of plots) if (plot.smooths) views.get(plot.id)?.view.data("points", rows(plot)).runAsync();
+      plots.filter((plot) => plot.smooths).forEach(renewed);
     });
   };
 
@@ -115,10 +135,12 @@
     listen();
     window.scrollTo(...scrolled);
     if (focused) document.getElementById(focused)?.focus();
-    await Promise.all(plots.map((plot) =>
-      drawn.has(plot.id) && known.get(plot.id) === JSON.stringify(plot.spec)
-        ? views.get(plot.id).view.data("points", rows(plot)).runAsync()
-        : draw(plot)));
+    const colours = theme().range.category;
+    await Promise.all(plots.map((plot) => {
+      if (!drawn.has(plot.id) || known.get(plot.id) !== JSON.stringify(plot.spec)) return draw(plot);
+      legend(plot, colours);
+      return renewed(plot);
+    }));
   };
 
   dark.addEventListener("change", drawAll);

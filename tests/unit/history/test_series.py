@@ -53,3 +53,13 @@ def test_the_last_moment_is_taken_even_if_most_are_left_out(tmp_path: Path) -> N
     made.close()
     steps = [one["step"] for one in series.read(str(tmp_path), METRICS)]
     assert len(steps) < 10 and steps[-1] == "last"
+
+
+def test_of_tasks_that_take_turns_none_is_left_out(tmp_path: Path) -> None:
+    made = Series(str(tmp_path), METRICS, most=200)
+    for step in range(100):
+        for task in ("chief:0", "worker:0"):
+            made.add({"task": task, "step": step}, task)
+    made.close()
+    found = [one["task"] for one in series.read(str(tmp_path), METRICS)]
+    assert len(found) < 60 and found[-6:].count("chief:0") == found[-6:].count("worker:0") == 3

@@ -29,6 +29,8 @@ def test_the_summary() -> None:
     assert told["took"] == "2 min 3 s" and told["rows"] == "5 in, 4 out" and told["bound by"] == "its input"
     assert told["slowest task"] == "worker:2: 3.0 s in main, 3.0 times as long as the middle one (1.0 s)"
     assert told["started again"] == "2 times" and told["output"] == "o.parquet" and told["tasks"] == "chief:0 (local)"
+    many = ["chief:0", *(f"worker:{at}" for at in range(20))]
+    assert dict(facts.summary(run(tasks=many), None))["tasks"] == "1 chief, 20 workers (local)"
     assert "runs for" in dict(facts.summary(run(state=record.RUNNING, ended=None), None))
     assert facts.slowest(results[:2]) == "worker:1: 1.0 s in main; the others took about as long"
     assert facts.slowest(results[:1]) is None and facts.slowest([{"name": "ps:0"}] * 2) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from akrunner.reports.plots import Line, legend, lines
+from akrunner.reports.plots import Line, lines
 
 
 def test_points_by_column_and_numbers_by_line() -> None:
@@ -15,15 +15,17 @@ def test_points_by_column_and_numbers_by_line() -> None:
         "line": [0, 0, 1, 2],
     }
     assert made.spec["description"] == "loss: loss over step, of chief:0, worker:0"
-    assert made.spec["encoding"]["color"]["scale"] == {"domain": ["chief:0", "worker:0"]} and "params" in made.spec["layer"][0]
+    assert made.spec["encoding"]["color"]["scale"] == {"domain": ["chief:0", "worker:0"]} and made.legend == [
+        ("chief:0", ""),
+        ("worker:0", ""),
+    ]
     assert made.table.head == ["", "loss: first", "smallest", "largest", "last", "step"]
     assert made.table.rows[0] == ["chief:0", "0.5", "0.25", "0.5", "0.25", "1 to 2"]
     assert [row[0] for row in made.table.rows] == ["chief:0", "worker:0", "worker:0 (start 2)"]
 
 
-def test_one_line_needs_no_legend_and_no_choice() -> None:
-    made = lines("rows", "Rows", [Line("in", [(0, 1)])], "seconds", "rows/s")
-    assert legend(["in"]) is None and made.spec["layer"][0].keys() == {"mark"}
+def test_one_line_needs_no_legend() -> None:
+    assert lines("rows", "Rows", [Line("in", [(0, 1)])], "seconds", "rows/s").legend == []
 
 
 def test_points_are_seen_where_they_are_few() -> None:
