@@ -19,6 +19,7 @@ from akrunner.folders.words import harmless
 from akrunner.foreign import ours, redacted
 from akrunner.history import series
 from akrunner.history.record import Record
+from akrunner.launch import cache
 from akrunner.reports import curves, facts, timeline, usage
 from akrunner.reports.plots import Plot
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _EXTRA = "the report of a run needs Vega and Jinja: pip install 'akrunner[report]'"
 #: what a page may do besides running its own scripts, which are named by their hashes: nothing
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+#: what of Vega's library the page's own script calls; and the name of the file that has the library
+_EXPORTED, _LIBRARY = "window.vegaEmbed = vegaEmbed;", "vega.js"
 
 
 @dataclass(frozen=True)
@@ -165,10 +168,30 @@ def page(report: Report, live: bool = False) -> str:
 
 @functools.cache
 def library() -> str:
-    """Return Vega, Vega-Lite and what embeds them, as one script, in which no tag ends a script."""
+    """Return Vega, Vega-Lite and what embeds them, as one script, in which no tag ends a script.
+
+    It is kept in the cache: to put it together takes two seconds of a processor, which who has stopped a job would wait for.
+    """
     import vl_convert
 
-    made: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    try:
+        folder = cache.made_once(cache.directory("vega", cache.key(vl_convert.__version__, _EXPORTED)), _keep_library)
+        with open(os.path.join(folder, _LIBRARY), encoding="utf-8", newline="") as f:
+            return f.read()
+    except OSError:
+        return _put_together()
+
+
+def _keep_library(folder: str) -> None:
+    text = _put_together()
+    with open(os.path.join(folder, _LIBRARY), "w", encoding="utf-8", newline="") as f:
+        f.write(text)
+
+
+def _put_together() -> str:
+    import vl_convert
+
+    made: str = vl_convert.javascript_bundle(_EXPORTED)
     return made.replace("</script", "<\\/script")
 
 

@@ -37,7 +37,7 @@ MAY: dict[str, set[str]] = {
     "spec": {"checks", "errors", "schema", "wire"},
     "codec": {"arrays", "column_types", "errors", "foreign", "schema", "wire"},
     "history": {"errors", "foreign", "leftovers", "options", "redact"},
-    "reports": {"errors", "folders", "foreign", "history"},
+    "reports": {"errors", "folders", "foreign", "history", "launch"},
     "installed": {"errors", "foreign"},
     "io": {
         "arrays",

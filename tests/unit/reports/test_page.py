@@ -100,9 +100,23 @@ def test_a_run_of_which_little_is_known_has_a_page(make: Make, library: None) ->
     assert 'data-state="running"' in text and "script-src 'none'" in text and "<script" not in text
 
 
-def test_the_library_is_whole_and_ends_no_script() -> None:
+def test_the_library_is_whole_and_is_put_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    page.library.cache_clear()
     text = page.library()
     assert "vegaEmbed" in text and len(text) > 300_000 and "</script" not in text
+    monkeypatch.setattr(page, "_put_together", lambda: 1 / 0)
+    page.library.cache_clear()
+    assert page.library() == text
+
+
+def test_without_a_cache_the_library_is_there_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(page, "_put_together", lambda: "the library")
+    page.library.cache_clear()
+    assert page.library() == "the library"
+    page.library.cache_clear()
 
 
 def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
