@@ -14,7 +14,10 @@ _FIRST = ("loss", "acc", "auc")
 
 def number(value: Any) -> str:
     """Return a number with as many digits as people compare; any other value as it is."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        # a number that counts something is told to its last digit
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+    return str(value)
 
 
 def took(seconds: float) -> str:

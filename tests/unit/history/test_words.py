@@ -16,6 +16,7 @@ def test_a_length_of_time(seconds: float, told: str) -> None:
 
 
 def test_values() -> None:
+    assert words.number(20000.0) == "20000" and words.number(1e20) == "1e+20" and words.number(float("nan")) == "nan"
     assert words.number(0.123456) == "0.1235" and words.number(7) == "7" and words.number("nan") == "nan"
     assert words.value({"lr": 0.1, "sizes": [1, 2]}) == "lr=0.1, sizes=1, 2"
     assert words.value(list(range(25))).endswith("19, and 5 more")
