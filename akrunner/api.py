@@ -21,7 +21,7 @@ from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import Prepared, prepare
 from akrunner.prepare.layouts import layout_of
 from akrunner.running.inputs import arriving_source, table_of
-from akrunner.running.kept import begun, kept_to_its_end
+from akrunner.running.kept import begun, kept_to_its_end, page_of
 from akrunner.running.observer import check_observer
 from akrunner.running.outputs import keeping, run_into
 from akrunner.running.result import Result
@@ -33,7 +33,10 @@ from akrunner.telling.listeners import Telling
 def run_batch(given: Arguments, observer: Observer | None) -> Result:
     """Run a batch job, as `akrunner.run` says. Raises: the exceptions of `akrunner.run`."""
     check_observer(observer)
-    with Telling("run", given.script, given, observer) as told, Keeping("run", vars(given), given.keep_run) as run:
+    with (
+        Telling("run", given.script, given, observer) as told,
+        Keeping("run", vars(given), given.keep_run, page=page_of(given.report, given.keep_run)) as run,
+    ):
         given, engine = _with_engine(given)
         with in_time(given.timeout):
             prepared = begun(run, prepare("batch", given), engine)
@@ -52,8 +55,11 @@ def run_train(
     """Run a train job, as `akrunner.train` says. Raises: the exceptions of `akrunner.train`."""
     apart = {"model_out": model_out, "remove_checkpoint_before_training": remove_checkpoint_before_training}
     check_observer(observer)
-    kept = Keeping("train", {**vars(given), **apart}, given.keep_run)
-    with Telling("train", given.script, given, observer) as told, kept as run:
+    kept = {**vars(given), **apart}
+    with (
+        Telling("train", given.script, given, observer) as told,
+        Keeping("train", kept, given.keep_run, page=page_of(given.report, given.keep_run)) as run,
+    ):
         result = _train(run, told, given, model_out, remove_checkpoint_before_training)
         result = dataclasses.replace(result, run=run.succeed(result, result.output))
         return told.succeed(result, result.output)
@@ -109,9 +115,10 @@ def _train(
 def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> StreamJob:
     """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
     check_observer(observer)
-    run = Keeping("stream", {**vars(given), "follow": follow}, given.keep_run)
     told = Telling("stream", given.script, given, observer)
     with told:
+        page = page_of(given.report, given.keep_run)
+        run = Keeping("stream", {**vars(given), "follow": follow}, given.keep_run, page=page)
         given, engine = _with_engine(given)
         with in_time(given.timeout):
             given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))

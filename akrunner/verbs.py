@@ -91,6 +91,7 @@ def run(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> Result:
     """Run a script over a table: every worker gets its share of the rows, and `main(task_config)` is called in each.
@@ -214,6 +215,8 @@ def run(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
     Returns:
         the result.
@@ -291,6 +294,7 @@ def run(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            report=report,
         ),
         observer=observer,
     )
@@ -358,6 +362,7 @@ def train(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> Result:
     """Run a script that trains a model: as `run`, and what the chief exported to `task_config.saved_model_dir` comes back.
@@ -462,6 +467,8 @@ def train(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
     Returns:
         the result; `result.model` is the model, `result.table` what the scripts wrote.
@@ -528,6 +535,7 @@ def train(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            report=report,
         ),
         model_out=model_out,
         remove_checkpoint_before_training=remove_checkpoint_before_training,
@@ -591,6 +599,7 @@ def stream(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> StreamJob:
     """Run a script over rows as they arrive, possibly for ever. Returns at once.
@@ -690,6 +699,8 @@ def stream(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
@@ -748,6 +759,7 @@ def stream(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            report=report,
         ),
         follow=follow,
         observer=observer,
@@ -832,6 +844,7 @@ def plan(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    report: PathLike | None = None,
 ) -> Plan:
     """Look at a job as `run`, `train` or `stream` would, and start nothing of it: `print(akrunner.plan("train.py", "iris.csv", num_workers=2))`.
 
@@ -963,6 +976,8 @@ def plan(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
     Returns:
         the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to
         go wrong.
@@ -1040,6 +1055,7 @@ def plan(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            report=report,
         ),
         verb=verb,
         try_rows=try_rows,

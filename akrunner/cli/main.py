@@ -115,6 +115,12 @@ def _show(app: typer.Typer) -> None:
     app.command("show", help=runs.SHOW_HELP, epilog=runs.EPILOG)(runs.show)
 
 
+def _report(app: typer.Typer) -> None:
+    from akrunner.cli import runs
+
+    app.command("report", help=runs.REPORT_HELP, epilog=runs.REPORT_EPILOG)(runs.report)
+
+
 def _rerun(app: typer.Typer) -> None:
     from akrunner.cli import rerunning
 
@@ -162,6 +168,7 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "predict": _predict,
     "runs": _runs,
     "show": _show,
+    "report": _report,
     "rerun": _rerun,
     "status": functools.partial(_of_detached, "status"),
     "logs": functools.partial(_of_detached, "logs"),

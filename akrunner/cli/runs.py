@@ -1,4 +1,4 @@
-"""`akrunner runs | show`: the runs that were kept, one of them, what tells two apart; and the removal of old ones."""
+"""`akrunner runs | show | report`: the runs that were kept, one of them, what tells two apart; pages about them; and the removal of old ones."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, exit_codes, telling
 from akrunner.cli.stderr import say
 from akrunner.folders.words import harmless, printable
+from akrunner.history import words
 from akrunner.history.record import plain
 
 if TYPE_CHECKING:
@@ -40,6 +41,18 @@ A run is named by its number (r42), or last, or last-1 for the one before it.
   akrunner runs diff last-1 last
 
   akrunner runs prune --days 7 --size 200MB
+
+  akrunner runs --serve
+"""
+REPORT_HELP = """
+Write a page about a run: one HTML file that needs no network. It has why the run failed, the learning curves, what each task did when,
+rows, memory and processor over time, the input doctor's verdict, warnings and logs. `--report FILE` of a job writes it when the job ends.
+
+[bold]Examples[/bold]
+
+  akrunner report last
+
+  akrunner report r42 -o r42.html
 """
 SHOW_HELP = """
 Show what is kept of a run. If it has failed, the failure comes first, with the script's traceback.
@@ -52,6 +65,9 @@ Show what is kept of a run. If it has failed, the failure comes first, with the 
 """
 RUN_HELP = "The run: r42; last for the newest one, last-1 for the one before it."
 EPILOG = exit_codes("0 it is told; 2 there is no such run; 4 stdout could not be written")
+REPORT_EPILOG = exit_codes(
+    "0 it is written; 2 there is no such run, or the file cannot be written; 4 stdout could not be written"
+)
 #: how many runs are listed if nothing is said
 _LISTED = 20
 _DAY, _HOUR, _MINUTE = 86_400, 3600, 60
@@ -62,12 +78,8 @@ _TITLES = ["run", "state", "began", "took", "what", "rows in", "last"]
 _NUMBERS = ("took", "rows in")
 #: characters of a verb and its script's name, at most; and of what stands last, at least
 _MOST_WHAT, _LEAST_ROOM = 24, 12
-#: how many values of a list are shown
-_MOST_VALUES = 20
 #: columns of a terminal that has room for the numbers of rows
 _WIDE = 100
-#: metrics with these words in their names are shown first
-_FIRST = ("loss", "acc", "auc")
 _JSON = "JSON on stdout, for machines."
 
 app = typer.Typer(help=HELP, add_completion=False, rich_markup_mode="rich")
@@ -79,9 +91,20 @@ def runs(
     failed: bool = typer.Option(False, "--failed", help="Only those that have failed, were lost, or were stopped."),
     limit: int = typer.Option(_LISTED, "--limit", "-n", min=1, help="How many, at most."),
     every: bool = typer.Option(False, "--all", help="All of them, without a limit."),
+    serve: bool = typer.Option(
+        False,
+        "--serve",
+        help="Show them in a browser of this machine, by an address with a token, until Ctrl-C; a run that goes on is followed.",
+    ),
+    port: int = typer.Option(0, "--port", min=0, max=65535, help="The port of --serve. Default: any that is free."),
     as_json: bool = typer.Option(False, "--json", help=_JSON),
 ) -> None:
     if ctx.invoked_subcommand is not None:
+        return
+    if serve:
+        if as_json or failed or every:
+            raise akrunner.ConfigError("--serve shows runs in a browser: leave --json, --failed and --all out")
+        _serve(port)
         return
     from akrunner.runs import listed
 
@@ -154,6 +177,33 @@ def show(
         _show(found)
 
 
+def report(
+    run: str = typer.Argument(..., help=RUN_HELP),
+    output: str | None = typer.Option(
+        None, "--output", "-o", help="The file, which is replaced if it exists. Default: report-r42.html here, for the run r42."
+    ),
+    as_json: bool = typer.Option(False, "--json", help=_JSON),
+) -> None:
+    from akrunner.runs import report
+
+    path = report(run, output)
+    with telling(f"the report was written: {path}"):
+        if as_json:
+            emit({"ok": True, "exit_code": 0, "report": path})
+        else:
+            typer.echo(path)
+
+
+def _serve(port: int) -> None:
+    """Serve pages about the runs until Ctrl-C, or another signal, comes."""
+    from akrunner.runs.serving import RunServer
+
+    with RunServer(port) as server:
+        with telling("nothing was served"):
+            typer.echo(server.url)
+        server.serve_forever()
+
+
 def _asdict(run: Run) -> dict[str, Any]:
     told: dict[str, Any] = plain({**vars(run), "seconds": run.seconds})
     return told
@@ -192,7 +242,7 @@ def _cells(run: Run) -> list[str]:
         run.id,
         run.state,
         _when(run.began),
-        _took(run.seconds),
+        words.took(run.seconds),
         printable(what if len(what) <= _MOST_WHAT else f"{what[: _MOST_WHAT - 1]}…"),
         f"{rows[0]:,}" if rows is not None else "",
         printable(_last(run)),
@@ -207,13 +257,8 @@ def _last(run: Run) -> str:
 
 
 def _metrics(told: Mapping[str, Any]) -> str:
-    names = sorted((name for name in told if name != "step"), key=lambda name: not any(part in name for part in _FIRST))
-    values = [f"{name}={_number(told[name])}" for name in names]
+    values = [f"{name}={words.number(told[name])}" for name in words.ranked(told)]
     return " ".join([*values, *([f"step={told['step']:,}"] if isinstance(told.get("step"), int) else [])])
-
-
-def _number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _when(moment: float) -> str:
@@ -225,25 +270,13 @@ def _when(moment: float) -> str:
     return f"{datetime.datetime.fromtimestamp(moment):%Y-%m-%d}"
 
 
-def _took(seconds: float) -> str:
-    if seconds < _MINUTE:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    if seconds < _HOUR:
-        return (
-            f"{seconds // _MINUTE:.0f} min {seconds % _MINUTE:.0f} s"
-            if seconds < 10 * _MINUTE
-            else f"{seconds // _MINUTE:.0f} min"
-        )
-    return f"{seconds // _HOUR:.0f} h {seconds % _HOUR // _MINUTE:.0f} min"
-
-
 # -- one run
 
 
 def _show(run: Run) -> None:
     console = Console(highlight=False, soft_wrap=True)
     took = "began" if run.state in ("running", "submitted") else "took"
-    ago = f"{_took(run.seconds)} ago" if took == "began" else _took(run.seconds)
+    ago = f"{words.took(run.seconds)} ago" if took == "began" else words.took(run.seconds)
     style = _STYLES.get(run.state, "")
     began = f"{datetime.datetime.fromtimestamp(run.began):%Y-%m-%d %H:%M:%S}"
     head = f"  {run.verb} {os.path.basename(run.script)}, {began}, {took} {ago}"
@@ -286,7 +319,7 @@ def _body(run: Run) -> Iterator[Text]:
         lines.append(("rows", f"{rows[0]:,} in, {rows[1]:,} out{bound}"))
     lines += [("output", run.output)] if run.output else []
     lines += [("command", shlex.join(["akrunner", *run.command]))] if run.command else []
-    lines += [(f"  {name}", _value(value)) for name, value in run.arguments.items()]
+    lines += [(f"  {name}", words.value(value)) for name, value in run.arguments.items()]
     lines += [("left out", ", ".join(f"{where} ({why})" for where, why in run.left_out.items()))] if run.left_out else []
     lines.append(("in", run.cwd))
     lines.append(("tasks", f"{', '.join(run.tasks)}, {run.engine}" if run.tasks else run.engine))
@@ -300,15 +333,6 @@ def _body(run: Run) -> Iterator[Text]:
     wide = max(len(name) for name, _ in lines)
     for name, value in lines:
         yield Text.assemble((f"{name:<{wide}}  ", "bold"), harmless(value))
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}={_value(inner)}" for key, inner in value.items())
-    if isinstance(value, (list, tuple)):
-        more = [f"and {len(value) - _MOST_VALUES:,} more"] if len(value) > _MOST_VALUES else []
-        return ", ".join([*map(_value, value[:_MOST_VALUES]), *more])
-    return str(value)
 
 
 # -- two runs
@@ -336,7 +360,7 @@ def _told(value: Any) -> str:
     return printable(
         f"{value:,}"
         if isinstance(value, int) and not isinstance(value, bool)
-        else _number(value)
+        else words.number(value)
         if isinstance(value, float)
-        else _value(value)
+        else words.value(value)
     )

@@ -148,6 +148,10 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: DetachedMode 
     if callable(options.get("notify")):
         raise ConfigError("notify: a detached job goes on without this process, and can only tell a URL; give one (--notify)")
     check_notify(options.get("notify"))
+    if options.get("report") is not None:
+        raise ConfigError(
+            "report (--report): a detached job goes on without this process; when it has ended, `akrunner report RUN` makes its page"
+        )
     verb = "run" if mode == "batch" else mode
     said = {**options, "source": source, "engine": engine}
     wrong = misfit(options, verb, [one.name for one in of_verb(verb)]) or meaningless(verb, said, said)

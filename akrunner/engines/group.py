@@ -143,10 +143,13 @@ class TaskGroup:
         return sum(session.process.sampled_cpu for session in self.sessions.values())
 
     def used(self) -> dict[str, dict[str, float]]:
-        """Return by task the memory, in bytes, and the processor seconds of its process, as last measured."""
+        """Return by task what its process uses, as last measured, and what it was sent (fields of `akrunner.history.samples.Sample`)."""
+        sessions = {task.name: session for task, session in self.sessions.items()}
         return {
-            "rss": {task.name: session.process.sampled_rss for task, session in self.sessions.items()},
-            "cpu_seconds": {task.name: session.process.sampled_cpu for task, session in self.sessions.items()},
+            "task_bytes_in": {name: session.writer.bytes for name, session in sessions.items()},
+            "memory": {name: session.process.sampled_memory for name, session in sessions.items()},
+            "rss": {name: session.process.sampled_rss for name, session in sessions.items()},
+            "cpu_seconds": {name: session.process.sampled_cpu for name, session in sessions.items()},
         }
 
     def look_closely(self) -> tuple[float, float]:

@@ -4,6 +4,7 @@
 
     log threads      bytes of each task     -> logs/TASK/...
     supervisor       reports                -> metrics.jsonl
+                     a task's new state     -> states.jsonl
                      now and then Progress  -> progress.jsonl
 """
 
@@ -13,14 +14,17 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import psutil
+
 from akrunner.engines.base import Progress
 from akrunner.foreign import in_words
 from akrunner.history.logs import LogCopy
-from akrunner.history.series import METRICS, PROGRESS, Series
+from akrunner.history.samples import Change, Host, Sample
+from akrunner.history.series import METRICS, PROGRESS, STATES, Series
 from akrunner.spec import TaskSpec
 
-#: seconds from one line of the progress to the next
-_SAMPLE_SECONDS = 1.0
+#: seconds from one line of the progress to the next, at most; and which share of an attempt's time that is at its beginning
+_SAMPLE_SECONDS, _SHARE = 1.0, 0.05
 
 
 class KeptRun:
@@ -32,11 +36,17 @@ class KeptRun:
 
     def __init__(self, folder: str | None = None) -> None:
         self._folder = folder
-        self._metrics = Series(folder, METRICS) if folder is not None else None
-        self._progress = Series(folder, PROGRESS) if folder is not None else None
+        self._series = {name: Series(folder, name) for name in (METRICS, STATES, PROGRESS)} if folder is not None else {}
         self._logs: dict[str, LogCopy] = {}
         self._sampled = 0.0
+        self._attempt = 0
+        self._states: dict[str, str] = {}
         self._told: set[str] = set()
+
+    def begin_attempt(self, attempt: int) -> None:
+        """Keep what comes as that of an attempt. Args: attempt: the number of attempts before it."""
+        self._attempt = attempt
+        self._states = {}
 
     def log(self, task: TaskSpec, attempt: int) -> Callable[[bytes], None] | None:
         """Return a function that takes what a task prints in an attempt; None if that is not kept."""
@@ -47,28 +57,44 @@ class KeptRun:
 
     def report(self, report: Mapping[str, Any]) -> None:
         """Keep what a task has reported."""
-        if self._metrics is not None:
-            self._metrics.add(report)
+        if self._series:
+            self._series[METRICS].add(report, str(report.get("task")))
+
+    def states(self, states: Mapping[str, str]) -> None:
+        """Keep which tasks do something else than before. Args: states: task -> what it does now."""
+        if not self._series or states == self._states:
+            return
+        now = time.time_ns()
+        for task, state in states.items():
+            if state != self._states.get(task):
+                self._series[STATES].add(Change(time_ns=now, attempt=self._attempt, task=task, state=state))
+        self._states = dict(states)
 
     def sample(self, progress: Callable[[], Progress], used: Callable[[], Mapping[str, Any]], last: bool = False) -> None:
-        """Keep how far the job is, about once a second.
+        """Keep how far the job is: about once a second, and more often at its beginning, so that a short job has a course, too.
 
         Args:
             progress, used: return that, and what its processes use; called only if it is kept.
             last: whether it is kept in any case.
         """
         now = time.monotonic()
-        if self._progress is None or (not last and now - self._sampled < _SAMPLE_SECONDS):
+        if not self._series or (not last and now < self._sampled):
             return
-        self._sampled = now
         told = progress()
-        self._progress.add(
-            {
-                "time_ns": time.time_ns(),
-                **{name: getattr(told, name) for name in ("seconds", "rows_in", "bytes_in", "rows_out", "bytes_out", "states")},
-                **used(),
-            }
-        )
+        self._sampled = now + min(_SAMPLE_SECONDS, told.seconds * _SHARE)
+        moment: Sample = {
+            "time_ns": time.time_ns(),
+            "attempt": self._attempt,
+            "seconds": told.seconds,
+            "rows_in": told.rows_in,
+            "bytes_in": told.bytes_in,
+            "rows_out": told.rows_out,
+            "bytes_out": told.bytes_out,
+            "states": told.states,
+            "host": _host(),
+            **used(),  # type: ignore[typeddict-item]
+        }
+        self._series[PROGRESS].add(moment, always=last)
 
     def end_attempt(self) -> list[str]:
         """Close the logs of an attempt. Returns: warnings that were not returned before."""
@@ -76,8 +102,7 @@ class KeptRun:
             log.close()
         parts = {
             **{f"the log of {task}": log.error for task, log in self._logs.items()},
-            "what the tasks report": self._metrics.error if self._metrics is not None else None,
-            "the progress": self._progress.error if self._progress is not None else None,
+            **{_WHAT[name]: series.error for name, series in self._series.items()},
         }
         self._logs.clear()
         fresh = {what: error for what, error in parts.items() if error is not None and what not in self._told}
@@ -89,6 +114,19 @@ class KeptRun:
 
     def close(self) -> None:
         """Close the files. Nothing may be kept after that."""
-        for series in (self._metrics, self._progress):
-            if series is not None:
-                series.close()
+        for series in self._series.values():
+            series.close()
+
+
+#: a series -> what it has, in words
+_WHAT = {METRICS: "what the tasks report", STATES: "what the tasks do", PROGRESS: "the progress"}
+
+
+def _host() -> Host | None:
+    """Return what this process uses; None if the system does not say."""
+    try:
+        own = psutil.Process()
+        times = own.cpu_times()
+        return Host(memory=own.memory_info().rss, cpu_seconds=times.user + times.system)
+    except (psutil.Error, OSError):
+        return None

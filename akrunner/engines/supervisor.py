@@ -87,6 +87,7 @@ class Supervisor:
             AttemptFailed: the attempt failed.
             Exception: whatever the source, the sink or a cancellation by the caller raises.
         """
+        self._run.kept.begin_attempt(self._attempt)
         with self._launcher:
             try:
                 with self._run.patience.heard():
@@ -128,12 +129,14 @@ class Supervisor:
                 self._tick()
         if self._state.verdict.ending is Ending.SUCCEEDED:
             self._onlooker.tell(self._progress)
-        self._run.kept.sample(self._progress, self._group.used, last=True)
+        self._run.kept.sample(self._progress, self._used, last=True)
         return self._state.verdict
 
     def _happened(self, event: on.Event) -> None:
         """Let the state machine decide what follows from an event, and carry out its actions."""
         self._state, actions = machine.step(self._state, event, Moment(time.monotonic(), time.time_ns()))
+        if type(event) is not on.Wrote:
+            self._run.kept.states({task.name: record.state.value for task, record in self._state.tasks.items()})
         for action in actions:
             answer = _CARRY_OUT[type(action)](self, action)
             if answer is not None:
@@ -156,7 +159,7 @@ class Supervisor:
         cpu = self._group.sample()
         self._run.hear()
         self._onlooker.tell(self._progress)
-        self._run.kept.sample(self._progress, self._group.used)
+        self._run.kept.sample(self._progress, self._used)
         told = self._run.guard.check()
         if told is not None:
             self._run.warnings.append(told)
@@ -236,6 +239,13 @@ class Supervisor:
             attempt=self._attempt,
             stalls=self._stalls,
         )
+
+    def _used(self) -> dict[str, dict[str, float]]:
+        """Return what is kept of a moment beside the progress."""
+        return {
+            **self._group.used(),
+            "task_rows_out": {task.name: record.rows_out for task, record in self._state.tasks.items()},
+        }
 
     def _outcome(self) -> Outcome:
         group, tasks = self._group, self._state.tasks

@@ -18,7 +18,7 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
@@ -59,6 +59,9 @@ class Call:
     secret: Sequence[str] = ()
 
 
+#: writes a page about a run. Args: its record; its directory
+Page = Callable[[Record, str], None]
+
 #: None outside of commands
 _CALL: ContextVar[Call | None] = ContextVar("akrunner_call", default=None)
 
@@ -93,13 +96,19 @@ class Keeping:
         given: its arguments.
         keep_run: as `wanted`.
         beside: what else it was given, that is no argument of its own.
+        page: writes a page about the run when its end is kept: it is given the record and the run's directory.
     Attributes:
         id: the run's name once it has begun; None before, and if it is not kept.
         path: its directory, likewise.
     """
 
     def __init__(
-        self, verb: str, given: Mapping[str, Any], keep_run: bool | None, beside: Mapping[str, Any] = MappingProxyType({})
+        self,
+        verb: str,
+        given: Mapping[str, Any],
+        keep_run: bool | None,
+        beside: Mapping[str, Any] = MappingProxyType({}),
+        page: Page | None = None,
     ) -> None:
         self.id: str | None = None
         self.path: str | None = None
@@ -107,6 +116,7 @@ class Keeping:
         self._verb = verb
         self._given = dict(given)
         self._beside = dict(beside)
+        self._page = page
         self._call = _CALL.get() or Call()
         self._record: Record | None = None
         self._lock = threading.Lock()
@@ -216,8 +226,7 @@ class Keeping:
             output=redacted(output) if output is not None else None,
             work_dir=result.work_dir,
         )
-        if changed is not None:
-            stats.warnings.append(changed)
+        stats.warnings.extend(changed)
         return self.id
 
     def submit(self, job: str, master: str, name: str) -> str | None:
@@ -241,23 +250,35 @@ class Keeping:
             self._given_up()
             return
         metrics = _last(series.read(self.path, series.METRICS)) if self.path is not None else {}
-        self._end(
+        told = self._end(
             **record.failed(error, getattr(error, "warnings", ())), metrics=metrics, work_dir=getattr(error, "work_dir", None)
         )
+        if told:
+            vars(error)["warnings"] = (*getattr(error, "warnings", ()), *told)
         # a command says it, and a program may ask for it
         vars(error)["run"] = self.id
 
-    def _end(self, **changes: Any) -> str | None:
-        """Write the record for the last time; only the first end counts. Returns: a warning if it cannot be written."""
+    def _end(self, **changes: Any) -> list[str]:
+        """Write the record for the last time, and the page; only the first end counts. Returns: warnings, if one of them cannot be written."""
         with self._lock:
             begun, self._record = self._record, None
         if begun is None or self.path is None:
-            return None
+            return []
+        told = []
+        ended = dataclasses.replace(begun, **changes)
         try:
-            record.write(self.path, dataclasses.replace(begun, **changes))
+            record.write(self.path, ended)
         except OSError as e:
-            return f"the end of this run is not kept: {in_words(e, self.path)} ({_KNOB})"
-        return None
+            told.append(f"the end of this run is not kept: {in_words(e, self.path)} ({_KNOB})")
+        if self._page is not None:
+            try:
+                self._page(ended, self.path)
+            except Exception as e:
+                # a page never fails a job that is over
+                told.append(
+                    f"the report of this run could not be written: {in_words(e)}; `akrunner report {self.id}` tries it again"
+                )
+        return told
 
 
 class WriteFault(OSError):

@@ -34,7 +34,7 @@ class Record:
     """One run, as `run.json` has it. Times are seconds since 1970.
 
     Attributes:
-        version: the version of these fields.
+        version: the version of these fields, and of the lines of the other files (`akrunner.history.samples`).
         id: the run's name: "r42".
         verb: what was called: run, train, stream, predict, predict_stream, pai.
         state: running, succeeded, failed, stopped (by Ctrl-C, a signal or its caller), submitted (a detached job).

@@ -11,7 +11,7 @@ from typing import IO, Any
 from akrunner.history.record import plain
 from akrunner.leftovers.private import private_file
 
-METRICS, PROGRESS = "metrics.jsonl", "progress.jsonl"
+METRICS, PROGRESS, STATES = "metrics.jsonl", "progress.jsonl", "states.jsonl"
 _MOST_BYTES = 4 << 20
 
 
@@ -21,7 +21,8 @@ class Series:
     Args:
         run: the run's directory.
         name: the file's name in it.
-        most: whenever so many bytes more are written, from then on only every second of the lines that were taken until then is.
+        most: whenever so many bytes more are written, from then on only every second of the lines that were taken until then is,
+            of each key.
     Attributes:
         error: why it is not whole; None: it is.
     """
@@ -30,13 +31,20 @@ class Series:
         self.error: OSError | None = None
         self._path = os.path.join(run, name)
         self._most = most
-        self._every, self._count, self._bytes = 1, 0, 0
+        self._every, self._bytes = 1, 0
+        self._counts: dict[str, int] = {}
         self._file: IO[bytes] | None = None
 
-    def add(self, values: Mapping[str, Any]) -> None:
-        """Add a moment."""
-        self._count += 1
-        if self.error is not None or (self._count - 1) % self._every:
+    def add(self, values: Mapping[str, Any], key: str = "", always: bool = False) -> None:
+        """Add a moment.
+
+        Args:
+            key: whose moment it is: of each one's every second is left out, so that nobody's are lost if they come in turn.
+            always: whether it is taken even if most are left out by now.
+        """
+        count = self._counts.get(key, 0)
+        self._counts[key] = count + 1
+        if self.error is not None or (not always and count % self._every):
             return
         line = json.dumps(plain(values), allow_nan=False).encode() + b"\n"
         try:

@@ -7,6 +7,7 @@
     downloads/HASH/       user files from URLs
     overlays/HASH/        requirements installed for jobs
     functions/HASH/       scripts made of functions that were given in place of a script; removed after a month
+    vega/HASH/            the library that draws in pages about runs
     probes.json           the versions that interpreters reported
 
 All of it may be deleted at any time.

@@ -91,11 +91,12 @@ class TaskProcess(Protocol):
     Attributes:
         pid: its id, on its machine.
         exit: how it ended; None until it has ended.
-        sampled_rss, sampled_cpu: its largest memory so far in bytes, and its CPU seconds, as of the last `sample`.
+        sampled_memory, sampled_rss, sampled_cpu: its memory in bytes, its largest so far, and its CPU seconds, as of the last `sample`.
     """
 
     pid: int
     exit: Exit | None
+    sampled_memory: int
     sampled_rss: int
     sampled_cpu: float
 
@@ -182,7 +183,7 @@ class LocalProcess(abc.ABC):
         output_fd: read end of the pipe it writes; the owner closes it.
         log_fd: read end of the pipe that it prints to; the owner closes it.
         exit: how it ended; None until it has ended.
-        sampled_rss, sampled_cpu: its largest memory so far in bytes, and its CPU seconds, as of the last `sample`.
+        sampled_memory, sampled_rss, sampled_cpu: its memory in bytes, its largest so far, and its CPU seconds, as of the last `sample`.
     """
 
     def __init__(self, pid: int, input_fd: int, output_fd: int, log_fd: int) -> None:
@@ -193,6 +194,7 @@ class LocalProcess(abc.ABC):
         """
         self.pid = pid
         self.input_fd, self.output_fd, self.log_fd = input_fd, output_fd, log_fd
+        self.sampled_memory = 0
         self.sampled_rss = 0
         self.sampled_cpu = 0.0
         self.exit: Exit | None = None
@@ -240,12 +242,13 @@ class LocalProcess(abc.ABC):
     def sample(self) -> None:
         """Measure how much memory and CPU time the process has used. Call it now and then while the process runs."""
         if psutil is None:
-            rss, cpu = procfs.usage(self.pid)
-            self.sampled_rss, self.sampled_cpu = max(self.sampled_rss, rss), max(self.sampled_cpu, cpu)
+            self.sampled_memory, cpu = procfs.usage(self.pid)
+            self.sampled_rss, self.sampled_cpu = max(self.sampled_rss, self.sampled_memory), max(self.sampled_cpu, cpu)
             return
         try:
             process = psutil.Process(self.pid)
-            self.sampled_rss = max(self.sampled_rss, process.memory_info().rss)
+            self.sampled_memory = process.memory_info().rss
+            self.sampled_rss = max(self.sampled_rss, self.sampled_memory)
             times = process.cpu_times()
             ended = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
             self.sampled_cpu = times.user + times.system + ended

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from akrunner.options.declared import SCRIPTS, Option
-from akrunner.options.headings import BATCH, FLINK, JOBS, PLACES, SCRIPTED, TOLD, TROUBLE, WORKERS
+from akrunner.options.headings import BATCH, FLINK, JOBS, PAGED, PLACES, SCRIPTED, TOLD, TROUBLE, WORKERS
 
 OPTIONS = (
     Option(
@@ -236,6 +236,15 @@ OPTIONS = (
         needs=dict.fromkeys(JOBS, ("metrics_port",)),
         help="Address at which --metrics-port listens; 0.0.0.0 lets every machine read it.",
         environment=True,
+    ),
+    Option(
+        "report",
+        "PathLike | None",
+        PLACES,
+        "the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has ended, whether it has succeeded "
+        "or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.",
+        verbs=PAGED,
+        help="Write a page about the job to this file when it has ended: why it failed, curves, timeline, logs. `akrunner report` makes it later, too.",
     ),
     Option(
         "observer",

@@ -15,9 +15,10 @@ PREDICTIONS = ("predict", "predict_stream")
 MODELS = (*PREDICTIONS, "LocalPredictor")
 #: functions for PyFlink programs
 FLINK = ("flink.run", "flink.stream", "flink.predict")
-#: verbs that run a script; verbs that run jobs; verbs that start worker processes (`LocalPredictor` keeps one, without a job)
+#: verbs that run a script; verbs that run jobs; those whose jobs have a page; verbs that start worker processes (`LocalPredictor` keeps one, without a job)
 SCRIPTED = (*SCRIPTS, "pai")
 JOBS = (*SCRIPTS, *PREDICTIONS, "pai")
+PAGED = (*SCRIPTS, *PREDICTIONS)
 WORKERS = (*SCRIPTS, *MODELS, "pai")
 
 #: commands that run a job

@@ -120,4 +120,5 @@ class Arguments:
     metrics_file: PathLike | None = None
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
+    report: PathLike | None = None
     # end of what scripts/gen-options writes

@@ -7,13 +7,35 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+from akrunner.checks import check_path
 from akrunner.engines.base import Engine, Outcome
-from akrunner.history.keeping import Keeping
+from akrunner.errors import ConfigError
+from akrunner.history.keeping import VARIABLE, Keeping, Page, wanted
 from akrunner.launch.interpreters import Interpreter
 from akrunner.prepare.job import Prepared
+from akrunner.reports import page
 from akrunner.spec import JobSpec
 
 Ended = TypeVar("Ended", bound=Outcome)
+
+
+def page_of(report: str | os.PathLike[str] | None, keep_run: bool | None) -> Page | None:
+    """Return what writes the page of a run when it has ended; None if none is wanted.
+
+    Args: report, keep_run: what the caller of the job says of the page, and of whether its run is kept.
+    Raises: ConfigError: there can be no such page.
+    """
+    if report is None:
+        return None
+    path = page.check_output(check_path("report", report), "report")
+    if not wanted(keep_run):
+        raise ConfigError(
+            f"report: the page is made from what is kept of a run: leave keep_run=False (--no-keep-run, {VARIABLE}=0) out"
+        )
+    page.check_extra()
+    # the directory may be another one when the job has ended
+    whole = os.path.abspath(path)
+    return lambda record, folder: page.write(record, folder, whole)
 
 
 def begun(run: Keeping, prepared: Prepared, engine: Engine) -> Prepared:

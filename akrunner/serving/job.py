@@ -59,7 +59,7 @@ from akrunner.prepare.python import check_requirements, interpreter_for
 from akrunner.prepare.reading import Reading
 from akrunner.prepare.schemas import schema_of
 from akrunner.running.inputs import arriving_source, table_of
-from akrunner.running.kept import kept_job, kept_to_its_end
+from akrunner.running.kept import kept_job, kept_to_its_end, page_of
 from akrunner.running.observer import check_observer
 from akrunner.running.outputs import keeping, run_into
 from akrunner.running.result import Result
@@ -86,7 +86,7 @@ def run_predict(given: PredictArguments, observer: Observer | None) -> Result:
         engine = engine_of(given.engine)
         layout = layout_of(given)
         check_output(given.output, given.output_format, given.overwrite, None, layout)
-        with Keeping("predict", vars(given), given.keep_run) as run:
+        with Keeping("predict", vars(given), given.keep_run, page=page_of(given.report, given.keep_run)) as run:
             with in_time(given.timeout):
                 prepared = Prediction.prepare(replace(given, source=table_of(given.source, engine)), engine)
                 prepared.keep(run, given, engine)
@@ -132,7 +132,8 @@ def run_predict_stream(
                 "model"
             )
         apart = {"follow": follow, "watch": watch, "watch_seconds": watch_seconds}
-        run = Keeping("predict_stream", {**vars(given), **apart}, given.keep_run)
+        page = page_of(given.report, given.keep_run)
+        run = Keeping("predict_stream", {**vars(given), **apart}, given.keep_run, page=page)
         with in_time(given.timeout):
             given = replace(given, **arriving_source(vars(given), follow, engine))
             prepared = Prediction.prepare(given, engine, arriving=True)

@@ -73,6 +73,7 @@ def predict(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> Result:
     """Run a SavedModel over a table. The model runs in worker processes; the order of the rows is kept.
@@ -157,6 +158,8 @@ def predict(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
     Returns:
         the result.
@@ -215,6 +218,7 @@ def predict(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            report=report,
         ),
         observer=observer,
     )
@@ -273,6 +277,7 @@ def plan_predict(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    report: PathLike | None = None,
 ) -> PredictPlan:
     """Look at a prediction as `predict` would, and start nothing of it: `print(akrunner.plan_predict("model.zip", "iris.csv"))`.
 
@@ -358,6 +363,8 @@ def plan_predict(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
     Returns:
         the plan; printed, it shows which columns feed which inputs of the model, what becomes of its outputs, and every task.
     Raises:
@@ -413,6 +420,7 @@ def plan_predict(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            report=report,
         ),
     )
 
@@ -463,6 +471,7 @@ def predict_stream(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> StreamJob:
     """Run a SavedModel over rows as they arrive, possibly for ever. Returns at once.
@@ -536,6 +545,8 @@ def predict_stream(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
+            ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
@@ -582,6 +593,7 @@ def predict_stream(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            report=report,
         ),
         watch=watch,
         watch_seconds=watch_seconds,

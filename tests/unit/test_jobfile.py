@@ -409,7 +409,7 @@ def test_every_option_that_names_a_path_is_known_as_one() -> None:
     }
     assert named == {
         "user_files", "output", "model_out", "python_env", "requirements", "tensorboard", "work_dir", "checkpoint_dir", "params_file",
-        "env_file", "flink_python", "flink_worker_python", "bad_rows", "metrics_file",
+        "env_file", "flink_python", "flink_worker_python", "bad_rows", "metrics_file", "report",
     }  # fmt: skip
     # a switch or a number is no path, also where it is about files
     every = [

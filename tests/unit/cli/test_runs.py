@@ -15,6 +15,8 @@ from rich.text import Text
 from akrunner.cli import runs as shown
 from akrunner.cli.main import main
 from akrunner.history import record
+from akrunner.reports import page
+from akrunner.runs import serving
 from tests.unit.runs.conftest import make
 
 __all__ = ["make"]
@@ -146,14 +148,6 @@ def test_runs_are_removed(make: Make, capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(capsys.readouterr().out)["removed"] == ["r1", "r2"]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [(0.04, "0.0 s"), (9.94, "9.9 s"), (59.4, "59 s"), (61, "1 min 1 s"), (3599, "59 min"), (7260, "2 h 1 min")],
-)
-def test_times_are_short(seconds: float, told: str) -> None:
-    assert shown._took(seconds) == told
-
-
 @pytest.mark.parametrize("width", [80, 200])
 def test_a_terminal_is_wide_enough_for_a_line_each(width: int, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
@@ -172,3 +166,25 @@ def test_a_terminal_is_wide_enough_for_a_line_each(width: int, make: Make, monke
         and all(len(Text.from_ansi(line)) <= width for line in lines)
         and lines[1].startswith("r1   failed  5 s ago")
     )
+
+
+def test_a_report_is_written(
+    make: Make, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "library", lambda: "")
+    monkeypatch.chdir(tmp_path)
+    make()
+    assert main(["report", "last"]) == 0 and capsys.readouterr().out == "report-r1.html\n"
+    assert main(["report", "r1", "-o", "a.html", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"ok": True, "exit_code": 0, "report": "a.html"}
+    assert (tmp_path / "a.html").read_text() == (tmp_path / "report-r1.html").read_text()
+    assert main(["report", "last", "-o", "none/a.html"]) == 2 and "there is no directory none" in capsys.readouterr().err
+
+
+def test_the_address_of_the_pages_is_printed(
+    make: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "library", lambda: "")
+    monkeypatch.setattr(serving.RunServer, "serve_forever", lambda self: None)
+    assert main(["runs", "--serve"]) == 0 and capsys.readouterr().out.startswith("http://127.0.0.1:")
+    assert main(["runs", "--serve", "--json"]) == 2 and "--serve shows runs in a browser" in capsys.readouterr().out

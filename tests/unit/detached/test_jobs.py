@@ -234,3 +234,9 @@ def test_what_is_fetched_before_a_submission_has_the_jobs_time(monkeypatch: pyte
 def test_who_is_told_of_the_end_is_checked_before_it_is_submitted(notify: Any, why: str) -> None:
     with pytest.raises(ConfigError, match=f"^notify: .*{why}"):
         detached.submit("s.py", "t.csv", engine=FlinkEngine(master="h:1"), notify=notify)
+
+
+def test_a_report_is_refused() -> None:
+    engine = FlinkEngine(master="localhost:1")
+    with pytest.raises(ConfigError, match="report .*when it has ended, `akrunner report RUN` makes its page"):
+        jobs.submit("s.py", "s3://bucket/t.csv", engine=engine, report="r.html")

@@ -36,6 +36,7 @@ class Process:
         self.signals: list[int] = []
         self.sampled_cpu = 0.0
         self.sampled_rss = 7
+        self.sampled_memory = 5
         self.trees = [1.0, 3.5]
 
     def sample(self) -> None:
@@ -333,7 +334,9 @@ def test_what_the_processes_use_is_told_by_task() -> None:
     made = Group()
     made.group.sample()
     tasks = [task.name for task in made.group.sessions]
-    assert made.group.used() == {"rss": dict.fromkeys(tasks, 7), "cpu_seconds": dict.fromkeys(tasks, 2.0)}
+    used = made.group.used()
+    assert used["rss"] == dict.fromkeys(tasks, 7) and used["cpu_seconds"] == dict.fromkeys(tasks, 2.0)
+    assert used["memory"] == dict.fromkeys(tasks, 5) and used["task_bytes_in"].keys() == set(tasks)
 
 
 def test_a_task_whose_threads_cannot_be_started_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

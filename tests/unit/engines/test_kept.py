@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from pathlib import Path
+
+import pytest
 
 from akrunner.engines.base import Progress
 from akrunner.engines.kept import KeptRun
@@ -22,7 +26,7 @@ def test_logs_reports_and_progress_are_written(tmp_path: Path) -> None:
     log(b"printed\n")
     kept.report({"task": "worker:0", "step": 1, "loss": 0.5})
     kept.sample(lambda: PROGRESS, lambda: {"rss": {"worker:0": 7}})
-    # the next one comes a second later, but the last one in any case
+    # the next one comes later, but the last one in any case
     kept.sample(lambda: PROGRESS, lambda: {})
     kept.sample(lambda: PROGRESS, lambda: {}, last=True)
     assert kept.end_attempt() == []
@@ -58,3 +62,35 @@ def test_a_full_disk_is_a_warning_once(tmp_path: Path) -> None:
                     "the log of worker:0 is not kept whole with this run: the file would be larger than allowed"
                 )
     kept.close()
+
+
+def test_what_tasks_do_is_kept_when_it_changes(tmp_path: Path) -> None:
+    kept = KeptRun(str(tmp_path))
+    kept.begin_attempt(0)
+    for state in ("starting", "starting", "running"):
+        kept.states({"worker:0": state, "ps:0": "starting"})
+    kept.begin_attempt(1)
+    kept.states({"worker:0": "starting", "ps:0": "starting"})
+    kept.close()
+    told = [(one["attempt"], one["task"], one["state"]) for one in series.read(str(tmp_path), series.STATES)]
+    assert told == [
+        (0, "worker:0", "starting"),
+        (0, "ps:0", "starting"),
+        (0, "worker:0", "running"),
+        (1, "worker:0", "starting"),
+        (1, "ps:0", "starting"),
+    ]
+
+
+def test_a_short_job_is_looked_at_more_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("akrunner.engines.kept.time.monotonic", lambda: now)
+    kept = KeptRun(str(tmp_path))
+    for _ in range(1000):
+        now += 0.1
+        moment = dataclasses.replace(PROGRESS, seconds=now - 1000.0)
+        kept.sample(lambda moment=moment: moment, lambda: {})  # type: ignore[misc]
+    kept.close()
+    moments = [one["seconds"] for one in series.read(str(tmp_path), series.PROGRESS)]
+    gaps = [after - before for before, after in itertools.pairwise(moments)]
+    assert len([moment for moment in moments if moment < 2]) == 19 and max(gaps) < 1.15 and 100 < len(moments) < 160

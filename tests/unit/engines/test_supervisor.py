@@ -125,7 +125,7 @@ class Group:
             partitioner=types.SimpleNamespace(shares=(5,)),
         )
         process = types.SimpleNamespace(
-            exit=stage.exit, wait=lambda seconds: stage.exit, sampled_cpu=0.0, sampled_rss=0, unread=lambda: 0
+            exit=stage.exit, wait=lambda seconds: stage.exit, sampled_cpu=0.0, sampled_rss=0, sampled_memory=0, unread=lambda: 0
         )
         log = types.SimpleNamespace(tail=lambda lines: "the log", position=0)
         self.sessions = {

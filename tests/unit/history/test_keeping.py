@@ -170,3 +170,33 @@ def test_a_wrong_bound_is_a_warning(root: Path, monkeypatch: pytest.MonkeyPatch)
             "AKRUNNER_RUNS_DAYS=many: give the number of days for which runs are kept; old runs are not removed"
         ]
         run.succeed(outcome())
+
+
+def test_a_page_is_made_of_the_record_that_was_written(root: Path) -> None:
+    made: list[tuple[str, str]] = []
+    with Keeping("run", {}, None, page=lambda one, folder: made.append((one.state, folder))) as run:
+        begun(run)
+        run.succeed(outcome())
+    with pytest.raises(JobError), Keeping("run", {}, None, page=lambda one, folder: made.append((one.error, folder))) as run:
+        begun(run)
+        raise JobError("it failed")
+    assert made == [("succeeded", str(root / "r1")), ("JobError", str(root / "r2"))]
+    with pytest.raises(ConfigError), Keeping("run", {}, None, page=lambda one, folder: made.append(("", ""))):
+        raise ConfigError("before it began")
+    assert len(made) == 2
+
+
+def test_a_page_that_cannot_be_written_is_a_warning(root: Path) -> None:
+    def page(one: record.Record, folder: str) -> None:
+        raise ConfigError("output: cannot write r.html: the disk is full")
+
+    done = outcome()
+    with Keeping("run", {}, None, page=page) as run:
+        begun(run)
+        run.succeed(done)
+    told = "the report of this run could not be written: output: cannot write r.html: the disk is full; `akrunner report r1` tries it again"
+    assert done.stats.warnings[-1] == told
+    with pytest.raises(JobError) as raised, Keeping("run", {}, None, page=page) as run:
+        begun(run)
+        raise JobError("it failed")
+    assert raised.value.warnings == (told.replace("r1", "r2"),) and raised.value.args[0] == "it failed"

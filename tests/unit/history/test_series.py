@@ -43,3 +43,23 @@ def test_a_disk_that_takes_nothing_ends_it_and_a_line_that_is_cut_off_is_left_ou
 def test_lines_that_are_none_of_ours_are_left_out(tmp_path: Path) -> None:
     (tmp_path / METRICS).write_text('{"step": 1}\n[]\nnonsense\n{"step": 2}\n{"step": 3')
     assert [one["step"] for one in series.read(str(tmp_path), METRICS)] == [1, 2]
+
+
+def test_the_last_moment_is_taken_even_if_most_are_left_out(tmp_path: Path) -> None:
+    made = Series(str(tmp_path), METRICS, most=10)
+    for step in range(20):
+        made.add({"step": step})
+    made.add({"step": "last"}, always=True)
+    made.close()
+    steps = [one["step"] for one in series.read(str(tmp_path), METRICS)]
+    assert len(steps) < 10 and steps[-1] == "last"
+
+
+def test_of_tasks_that_take_turns_none_is_left_out(tmp_path: Path) -> None:
+    made = Series(str(tmp_path), METRICS, most=200)
+    for step in range(100):
+        for task in ("chief:0", "worker:0"):
+            made.add({"task": task, "step": step}, task)
+    made.close()
+    found = [one["task"] for one in series.read(str(tmp_path), METRICS)]
+    assert len(found) < 60 and found[-6:].count("chief:0") == found[-6:].count("worker:0") == 3

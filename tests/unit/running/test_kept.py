@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from akrunner.engines.base import Outcome, Stats
-from akrunner.errors import JobError
+from akrunner.errors import ConfigError, JobError
 from akrunner.history import record
-from akrunner.history.keeping import Keeping
+from akrunner.history.keeping import VARIABLE, Keeping
+from akrunner.history.record import Record
 from akrunner.launch.interpreters import Interpreter
 from akrunner.prepare.job import Prepared
-from akrunner.running.kept import begun, kept_job, kept_to_its_end
+from akrunner.reports import page
+from akrunner.running.kept import begun, kept_job, kept_to_its_end, page_of
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, ScriptSpec
 
@@ -58,3 +60,27 @@ def test_a_stream_is_kept_to_its_end() -> None:
     with pytest.raises(JobError):
         kept_to_its_end(run, fails)
     assert record.read(str(run.path)).state == record.FAILED
+
+
+def test_a_page_that_cannot_be_is_refused_before_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert page_of(None, False) is None and page_of(tmp_path / "r.html", None) is not None
+    with pytest.raises(ConfigError, match="report: there is no directory"):
+        page_of(tmp_path / "none" / "r.html", None)
+    with pytest.raises(ConfigError, match="report must be a path, not 7"):
+        page_of(7, None)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="report: the page is made from what is kept of a run: leave keep_run=False"):
+        page_of(tmp_path / "r.html", False)
+    monkeypatch.setenv(VARIABLE, "0")
+    with pytest.raises(ConfigError, match=f"{VARIABLE}=0"):
+        page_of(tmp_path / "r.html", None)
+
+
+def test_a_relative_path_is_that_of_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written: list[str] = []
+    monkeypatch.setattr(page, "write", lambda record, folder, output: written.append(output))
+    made = page_of("r.html", None)
+    monkeypatch.chdir("/")
+    assert made is not None
+    made(Record(1, "r1", "run", "succeeded", 1.0), "/kept")
+    assert written == [str(tmp_path / "r.html")]

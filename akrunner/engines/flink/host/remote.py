@@ -57,6 +57,7 @@ class RemoteProcess:
         """
         self._remote = remote
         self.exit: Exit | None = None
+        self.sampled_memory = 0
         self.sampled_rss = 0
         self.sampled_cpu = 0.0
         self._tree = 0.0
@@ -142,7 +143,9 @@ class RemoteProcess:
     def _take(self, word: Any) -> None:
         kind = word.WhichOneof("word")
         if kind == "sample":
-            self.sampled_rss, self.sampled_cpu, self._tree = word.sample.rss, word.sample.cpu, word.sample.tree
+            # an agent tells the largest so far
+            self.sampled_memory = self.sampled_rss = word.sample.rss
+            self.sampled_cpu, self._tree = word.sample.cpu, word.sample.tree
         elif kind == "given":
             told = word.given
             self.given = Given(told.rows, told.dropped, told.bytes, told.finished)
