@@ -37,9 +37,18 @@ from akrunner.io.table import TableSource
 
 #: modules that contain a SQLite
 _LIBRARIES = ("_sqlite3", "apsw", "pysqlite2", "pysqlite3", "sqlcipher3")
+#: the driver, and what it imports, import pandas and polars where they are installed, which takes longer than all else; rows come as Arrow's
 _SERVER = """
 import json, sys
 sys.path[:] = json.loads(sys.stdin.buffer.readline())
+
+class WithoutFrames:
+    @staticmethod
+    def find_spec(name, *_):
+        if name in ("pandas", "polars"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, WithoutFrames)
 from akrunner.io.systems import apart
 apart.serve(sys.stdin.buffer, sys.stdout.buffer)
 """
