@@ -341,6 +341,16 @@ def _say(
     return code
 
 
+def code_of(error: BaseException) -> int:
+    """Return the exit code of a command that an exception ends."""
+    number = signals.seen() or (signal.SIGINT if isinstance(error, KeyboardInterrupt) else None)
+    if number is not None:
+        return 128 + number
+    if isinstance(error, akrunner.JobError) and error.fault:
+        return EXIT_FAULT
+    return next((code for kind, code in _CODES if isinstance(error, kind)), EXIT_FAULT)
+
+
 def failure(error: BaseException, code: int) -> dict[str, Any]:
     """Return an error as a dict for JSON."""
     first = getattr(error, "failure", None)
@@ -370,7 +380,7 @@ def _head(name: str, message: str, code: int) -> dict[str, Any]:
 
 def emit(body: dict[str, Any]) -> None:
     """Print the one JSON object of a command. Raises: OSError: stdout cannot be written."""
-    text = json.dumps(_plain(body), allow_nan=False) + "\n"
+    text = json.dumps(for_json(body), allow_nan=False) + "\n"
     with signals.last_output(None):
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -385,12 +395,12 @@ def _lost(body: dict[str, Any]) -> str:
     return ""
 
 
-def _plain(value: Any) -> Any:
+def for_json(value: Any) -> Any:
     """Return a value that JSON can hold: NaN and infinities become null, and secrets in texts ***."""
     if isinstance(value, dict):
-        return {redacted(str(key)): _plain(inner) for key, inner in value.items()}
+        return {redacted(str(key)): for_json(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
+        return [for_json(inner) for inner in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if value is None or isinstance(value, (bool, int)):

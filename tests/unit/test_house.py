@@ -93,6 +93,7 @@ MAY: dict[str, set[str]] = {
         "urls",
         "wire",
     },
+    "progress": {"engines"},
     "stream_job": {"engines", "errors", "io", "spec"},
     "prepare": {
         "checks",
@@ -294,6 +295,7 @@ MAY: dict[str, set[str]] = {
         "pai_mode",
         "planning",
         "prepare",
+        "progress",
         "running",
         "runs",
         "spec",
