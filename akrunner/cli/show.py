@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _PREVIEW = 10
 #: how many of a script's last lines are shown when it has succeeded
 _PRINTED = 10
+#: seconds of waiting that are not worth a word
+_LITTLE = 0.05
 
 
 def kept_at(output: str | None) -> str:
@@ -365,7 +367,6 @@ def closing_line(stats: Stats) -> str:
         why = f", input-bound (waited {stats.input_wait_seconds:.1f} s for rows, {stats.main_seconds:.1f} s in main)"
     else:
         # the bound is not known for a script that reads its input in its own way
-        why = (
-            ", compute-bound" if stats.bound == "compute" else ""
-        ) + f" ({stats.main_seconds:.1f} s in main, waited {stats.input_wait_seconds:.1f} s for rows)"
+        waited = f", waited {stats.input_wait_seconds:.1f} s for rows" if stats.input_wait_seconds >= _LITTLE else ""
+        why = (", compute-bound" if stats.bound == "compute" else "") + f" ({stats.main_seconds:.1f} s in main{waited})"
     return f"done in {stats.seconds:.1f} s: {_rows(stats)}{why}{metrics_line(stats)}{input_line(stats)}"

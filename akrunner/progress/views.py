@@ -47,7 +47,8 @@ class View:
 
     Attributes:
         seconds: time since the job, or its newest attempt, started.
-        doing: what the job is doing: starting, reading, running, predicting or ending, or a word of a run that has no tasks (`akrunner pack`: listing, writing).
+        doing: what the job is doing: starting, reading, running, predicting or ending; or a word of a run that has no tasks, as
+            `akrunner pack` has: listing, writing.
         metrics: the newest metrics of the task that leads (the chief, or the first that reports), those about a loss and an
             accuracy first.
         metrics_of: the name of that task; "" if none has reported any.

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from akrunner.progress.views import TaskView, View
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+#: states whose word is not the one that people would use where others stand beside it
+_SHORT = {"ready": "waiting", "running": "in main()", "finished": "done"}
 #: how many tasks that differ a line names
 _NAMED = 3
 #: how many metrics stand before the speed of the training
@@ -107,17 +109,17 @@ def left(view: View) -> str:
 
 
 def all_tasks(view: View, name: Callable[[str], str] = str) -> str:
-    """Return what the tasks are doing, all in one: "chief:0 in main()", "8 tasks: 6 in main(), 2 done"; "" if there are none.
+    """Return what the tasks are doing, all in one: "chief:0 in main()", "8 tasks: 6 waiting, 2 importing"; "" if there are none.
 
     Args: name: returns the name by which a task is shown.
     """
     if len(view.tasks) == 1:
         one = view.tasks[0]
         return f"{name(one.name)} {one.doing}"
-    counted = [(many, doing) for doing, many in Counter(task.doing for task in view.tasks).most_common()]
+    counted = Counter(_SHORT.get(task.state, task.state) for task in view.tasks).most_common()
     if len(counted) == 1:
-        return f"{len(view.tasks)} tasks {counted[0][1]}"
-    return f"{len(view.tasks)} tasks: {', '.join(f'{many} {doing}' for many, doing in counted)}" if counted else ""
+        return f"{len(view.tasks)} tasks {view.tasks[0].doing}"
+    return f"{len(view.tasks)} tasks: {', '.join(f'{many} {short}' for short, many in counted)}" if counted else ""
 
 
 def different(view: View) -> list[TaskView]:
