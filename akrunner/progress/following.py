@@ -84,13 +84,13 @@ class Follower:
         """Return the view with what is known of its rows: how many, how fast, how long still."""
         out = self._answers or (progress.fed and view.doing != READING)
         counts = "out" if out else "in"
-        if counts != self._counts:
-            # rows of another kind are counted from now on
-            self._rows, self._bytes, self._counts = Window(), Window(), counts
         rows = progress.rows_out if out else progress.rows_in
+        if counts != self._counts or not rows:
+            # rows of another kind are counted from now on, or the first ones are still to come: that wait says nothing of their speed
+            self._rows, self._bytes, self._share, self._counts = Window(), Window(), Window(_ESTIMATE_SECONDS), counts
         self._rows.add(now, rows)
         self._bytes.add(now, progress.bytes_out if out else progress.bytes_in)
-        share = self._share_of(progress)
+        share = self._share_of(progress) if view.doing != STARTING else None
         left = None
         if share is not None:
             self._share.add(now, share)

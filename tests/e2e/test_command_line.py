@@ -177,7 +177,7 @@ def test_events_for_another_program(leaves_nothing: Path, script: Script, table:
     for one in told:
         jsonschema.validate(one, json.loads(EVENTS.read_text()))
     assert {"progress", "log", "end"} <= {one["event"] for one in told} and done.returncode == told[-1]["exit_code"] == 1
-    assert [one["line"] for one in told if one["event"] == "log"][0] == "hello"
+    assert next(one["line"] for one in told if one["event"] == "log") == "hello"
     assert (told[-1]["error"], told[-1]["failure"]["task"]) == ("ScriptFailedError", "chief:0")
 
 

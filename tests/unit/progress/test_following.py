@@ -39,6 +39,13 @@ def test_a_rate_is_the_one_of_now_and_what_is_left_follows_it() -> None:
     assert view.rows_per_second == pytest.approx(100_000, rel=0.01)
 
 
+def test_the_wait_for_the_first_row_says_nothing_of_the_time_that_is_left() -> None:
+    steps = [told(tick / 10, 0, rows_total=1000) for tick in range(300)]
+    assert followed(Follower(), *steps).share is None, "it is starting, and there is nothing to show"
+    view = followed(Follower(), *steps, *(told(30 + tick / 10, tick * 10, rows_total=1000) for tick in range(21)))
+    assert view.share == 0.2 and view.seconds_left == pytest.approx(8, rel=0.1)
+
+
 def test_a_text_is_estimated_by_its_bytes_and_never_done_before_its_end() -> None:
     view = followed(Follower(), *(told(tick / 10, tick * 7, share_read=tick / 50) for tick in range(51)))
     assert view.share == pytest.approx(0.999) and view.rows_total is None
