@@ -47,7 +47,7 @@ _OF_FILES = (
 #: options of functions that a command may use itself, or makes an object of, so that the function gets another value
 _COMMANDS_OWN = ("engine", "output", "output_format", "output_csv", "overwrite")
 #: options of commands that say nothing of the job
-_OF_SCREEN = ("as_json", "quiet", "help_all", "dry_run_rows", "log_format")
+_OF_SCREEN = ("as_json", "quiet", "progress", "logs", "help_all", "dry_run_rows", "log_format")
 _NAMES, _TEXTS = "SequenceNotStr[str] | None", "Mapping[str, str] | None"
 
 

@@ -14,13 +14,15 @@ from rich.text import Text
 
 import akrunner
 from akrunner.checks import counted
-from akrunner.cli import given, signals, stderr
+from akrunner.cli import displays, given, signals, stderr
 from akrunner.cli.guarded import emit, exit_codes, telling
-from akrunner.cli.progress import Line
 from akrunner.folders.words import printable, quoted
 from akrunner.foreign import in_words as in_words_of
 from akrunner.foreign import shortage
 from akrunner.packing.result import needs_less, size_in_words
+from akrunner.progress import events
+from akrunner.progress.rates import Window
+from akrunner.progress.views import View
 
 if TYPE_CHECKING:
     from akrunner.packing.progress import PackProgress
@@ -59,24 +61,30 @@ def pack(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     if len(places) < 2:
         raise akrunner.ConfigError("pack: give an input and an output: akrunner pack PHOTOS/ OUT/")
     *inputs, output = places
-    with _told_to_go_on(output), stderr.working() as console, Line(console, "listing", quiet or as_json) as line:
+    packed = Window()
+    with (
+        _told_to_go_on(output),
+        stderr.working() as console,
+        displays.on(console, words["progress"] or displays.AUTO, quiet or as_json) as display,
+    ):
 
         def show(progress: PackProgress) -> None:
             signals.check()
-            line.show(lambda: progress_line(progress))
+            display.show(view_of(progress, packed))
 
         source = inputs if len(inputs) > 1 else inputs[0]
         with _of_this_machine():
-            done = akrunner.pack(source, output, progress=show, **given.options("pack", words))
+            done = akrunner.pack(source, output, **{**given.options("pack", words), "progress": show})
     with telling(f"{done.path} is packed" if not words["dry_run"] else "nothing was written"):
+        said = dataclasses.asdict(done)
+        if done.dry_run and done.kind == "rows":
+            # rows of tables are counted only when they are read
+            said.update(rows=None, total_rows=None, shards=None)
+        told = display.tells(events.END, {"ok": True, "exit_code": 0, "output": done.path, **said})
         if as_json:
-            said = dataclasses.asdict(done)
-            if done.dry_run and done.kind == "rows":
-                # rows of tables are counted only when they are read
-                said.update(rows=None, total_rows=None, shards=None)
             emit({"ok": True, "exit_code": 0, **said})
         else:
-            _say(done, quiet)
+            _say(done, quiet, told)
 
 
 @contextlib.contextmanager
@@ -101,29 +109,22 @@ def _told_to_go_on(output: str) -> Iterator[None]:
         raise
 
 
-def progress_line(progress: PackProgress) -> str:
-    """Return the progress as one line: what is done, how far, how fast, and how long it will still take."""
-    of = f" of {progress.total:,}" if progress.total is not None else ""
-    parts = [f"{progress.seconds:5.1f} s", f"{progress.doing} {progress.rows:,}{of} rows"]
-    if progress.rate:
-        speed = progress.bytes / 1e6 / max(progress.seconds, 1e-9)
-        parts.append(f"{progress.rate:,.0f} rows/s" + (f" {speed:.1f} MB/s" if progress.bytes else ""))
-    if progress.seconds_left is not None:
-        parts.append(f"{in_words(progress.seconds_left)} left")
-    return "  ".join(parts)
+def view_of(progress: PackProgress, packed: Window) -> View:
+    """Return how far a run is, for a display. Args: packed: takes how many bytes are packed so far."""
+    packed.add(progress.seconds, progress.bytes)
+    return View(
+        seconds=progress.seconds,
+        doing=progress.doing,
+        share=min(progress.rows / progress.total, 1.0) if progress.total else None,
+        rows=progress.rows,
+        rows_total=progress.total,
+        rows_per_second=progress.rate or None,
+        bytes_per_second=packed.rate,
+        seconds_left=progress.seconds_left,
+    )
 
 
-def in_words(seconds: float) -> str:
-    """Return a time in words: 40 s, 3 min 20 s, 2 h 5 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def _say(done: Packed, quiet: bool) -> None:
+def _say_left_out(done: Packed) -> None:
     err = stderr.console()
     for warning in done.warnings:
         err.print(Text(f"akrunner: {printable(warning)}", style="yellow" if err.is_terminal else ""))
@@ -144,6 +145,12 @@ def _say(done: Packed, quiet: bool) -> None:
             err.print(Text(f"  {quoted(path)}: {printable(why)}"))
         if done.unfetched_rows > _SHOWN_BAD:
             err.print(Text(f"  and {done.unfetched_rows - _SHOWN_BAD:,} more (--json)"))
+
+
+def _say(done: Packed, quiet: bool, told: bool = False) -> None:
+    """Print what was packed. Args: told: whether what was left out has been told, so that only stdout is printed."""
+    if not told:
+        _say_left_out(done)
     if quiet:
         return
     splits = ", ".join(f"{name} {rows:,}" for name, rows in done.splits.items())

@@ -91,7 +91,7 @@ def pai(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     with statements.telling(called, done):
         options = called.options if called is not None else options
         quiet = words["quiet"] or bool(options.get("quiet"))
-        screen = show.Screen(as_json=as_json, quiet=quiet, log=bool(options["debug"]))
+        screen = show.Screen(as_json, quiet, bool(options["debug"]), words["logs"], words["progress"])
         job = statements.Statements(options, screen, as_json, quiet, done)
         text, theirs = words["command"], ctx.obj or []
         if file is not None and theirs and scripts.is_shell(file, ""):

@@ -44,7 +44,7 @@ _ARRIVING, _WHOLE = (
 def predict(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     output_live, detach, dry_run_rows = words["output_live"], words["detach"], words["dry_run_rows"]
     model, output, as_json = words["model"], words["output"], words["as_json"]
-    screen = show.Screen(as_json=as_json, quiet=words["quiet"], log=False)
+    screen = show.of_command(words, answers=True)
     streams = words["follow"] or "-" in words["source"] or any(map(is_stream, words["source"]))
     rows_to = None
     if not streams and not detach:

@@ -63,7 +63,7 @@ Run SCRIPT over rows as they arrive, possibly for ever: lines of stdin or of a g
 def run(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     output, detach = words["output"], words["detach"]
     _check_asked(ctx, words)
-    screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
+    screen = show.of_command(words)
     rows_to = None if detach else lines.form_of(output, words["output_format"], words["as_json"], words["output_schema"])
     csv = lines.csv_of(words["output_csv"], rows_to)
     with screen:
@@ -87,7 +87,7 @@ def run(ctx: typer.Context, words: Mapping[str, Any]) -> None:
 
 def train(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     detach = words["detach"]
-    screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
+    screen = show.of_command(words)
     with screen:
         options = _options("train", ctx, words, screen)
         source = _table(words, "train")
@@ -109,7 +109,7 @@ def train(ctx: typer.Context, words: Mapping[str, Any]) -> None:
 
 def stream(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     output = words["output"]
-    screen = show.Screen(as_json=words["as_json"], quiet=words["quiet"], log=words["debug"])
+    screen = show.of_command(words)
     with screen:
         path = None if lines.is_stdout(output) else output
         show.check_json(words["as_json"], path)

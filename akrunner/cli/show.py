@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -15,14 +16,16 @@ from rich.text import Text
 
 import akrunner
 from akrunner.arrays import integers_of
-from akrunner.cli import lines, records, signals, stderr
+from akrunner.cli import displays, lines, records, signals, stderr
 from akrunner.cli.guarded import emit, telling
-from akrunner.cli.progress import Line
 from akrunner.column_types import TIMES, family_of
 from akrunner.engines.inputs.wording import verdict
-from akrunner.folders.words import harmless
+from akrunner.folders.words import harmless, printable
 from akrunner.io.csv_options import CsvOptions
 from akrunner.outcomes import success
+from akrunner.progress import events, words
+from akrunner.progress.following import Follower
+from akrunner.progress.views import last_metrics
 from akrunner.tables import grid
 from akrunner.tables.shown import NULL
 
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 _PREVIEW = 10
 #: how many of a script's last lines are shown when it has succeeded
 _PRINTED = 10
+#: seconds of waiting that are not worth a word
+_LITTLE = 0.05
 
 
 def kept_at(output: str | None) -> str:
@@ -51,31 +56,54 @@ def check_json(as_json: bool, output: str | None) -> None:
 
 
 class Screen:
-    """The display of a job: progress on stderr if it is a terminal, results on stdout. It is the job's observer, too.
+    """The display of a job: progress on stderr, results on stdout. It is the job's observer, too.
 
-    Args: as_json: print only a JSON object, on stdout; quiet: print only errors and rows; log: print the tasks' lines.
+    Args:
+        as_json: print only a JSON object, on stdout.
+        quiet: print only errors, rows, and progress that is asked for by name.
+        log: print the tasks' lines, and where `--debug` has kept them.
+        logs: print the tasks' lines.
+        progress: how progress is shown: a value of `--progress`.
+        answers: whether the job makes one row of each row, as a prediction does.
+    Raises: ConfigError: there is no such way to show progress.
     """
 
-    def __init__(self, as_json: bool, quiet: bool, log: bool) -> None:
+    def __init__(
+        self, as_json: bool, quiet: bool, log: bool, logs: bool = False, progress: str = displays.AUTO, answers: bool = False
+    ) -> None:
         self._json = as_json
         self._quiet = quiet or as_json
-        self._log = log
+        self._debug = log
+        self._log = log or logs
         self._out = stderr.Stderr()
         self._err = stderr.console(self._out)
-        self._line = Line(self._err, "starting", self._quiet)
+        self._display = displays.on(self._err, progress, self._quiet or records.active())
+        self._answers = answers
+        self._follower = Follower(answers)
         self._warned = 0
-        #: task -> its name in another system; `renamed` puts these names into a text
-        self.known_as: Mapping[str, str] = {}
+        self._known_as: Mapping[str, str] = {}
+        #: puts the tasks' names in another system into a text
         self.renamed: Callable[[str], str] = str
 
+    @property
+    def known_as(self) -> Mapping[str, str]:
+        """Task -> its name in another system."""
+        return self._known_as
+
+    @known_as.setter
+    def known_as(self, names: Mapping[str, str]) -> None:
+        self._known_as = names
+        self._display.name = lambda task: f"{task} ({names[task]})" if task in names else task
+
     def __enter__(self) -> Screen:
+        self._follower = Follower(self._answers)
         # the job's time and signals are seen also if nobody reads what is said
         self._out.begin()
-        self._line.__enter__()
+        self._display.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._line.__exit__(kind, error, trace)
+        self._display.__exit__(kind, error, trace)
         self._out.end(error)
 
     # -- the observer
@@ -84,17 +112,16 @@ class Screen:
         signals.check()
         # of a pipe, nothing else looks whether its reader reads again
         self._out.go_on()
-        for warning in progress.warnings[self._warned :]:
-            self._say(f"warning: {self.renamed(warning)}", "yellow")
-        self._warned = max(self._warned, len(progress.warnings))
-        self._line.show(lambda: progress_line(progress))
+        self._warn(progress.warnings)
+        self._display.show(self._follower.take(progress, time.monotonic()))
 
     def log(self, task: str, line: str) -> None:
         if self._log and not records.active():
             # lines come as fast as they are read; but a reader who pauses holds up neither the task nor the file of its log
             self._out.wait_for_reader()
-            also = f" ({self.known_as[task]})" if task in self.known_as else ""
-            name = f"[{task}{also}] "
+            if self._display.tells(events.LOG, {"task": task, "line": harmless(line)}):
+                return
+            name = f"[{self._display.name(task)}] "
             if self._err.is_terminal:
                 self._err.print(Text.assemble((name, "cyan"), harmless(line)))
             else:
@@ -112,20 +139,45 @@ class Screen:
             self._result(result, rows_to, csv)
 
     def _result(self, result: Result, rows_to: str | None, csv: CsvOptions | None) -> None:
+        told = self._tell_end(result.output, result.work_dir, result.run, result.stats)
         if self._json:
             emit(success(result, result.output, result.run))
             return
-        self._tell_warnings(result)
-        self._help(result.tasks)
-        if not self._quiet:
-            self._say(closing_line(result.stats))
-            self._tell_places(result)
-            self._tell_run(result.run)
-        self._tell_kept(result.work_dir, result.stats)
+        if not told:
+            self._help(result.tasks)
+            if not self._quiet:
+                self._say(closing_line(result.stats))
+                self._tell_places(result)
+                self._tell_run(result.run)
+            self._tell_kept(result.work_dir, result.stats)
         if rows_to is not None and result.table is not None:
             lines.write(result.table.to_batches(), rows_to, result.table.schema, csv)
         elif result.table is not None and result.table.num_rows:
             self.preview(result.table, "--output FILE keeps them all")
+
+    def _tell_end(self, output: str | None, work_dir: str | None, run: str | None, stats: Stats) -> bool:
+        """Tell the last warnings of a job that has succeeded, and its end. Returns: whether no line needs to tell it."""
+        if not self._json:
+            self._warn(stats.warnings)
+        # another job may follow
+        self._warned = 0
+        task, step, metrics = last_metrics(stats.reports)
+        return self._display.tells(
+            events.END,
+            {
+                "ok": True,
+                "exit_code": 0,
+                "output": output,
+                "work_dir": work_dir,
+                "run": run,
+                "seconds": stats.seconds,
+                "rows_in": stats.rows_in,
+                "rows_out": stats.rows_out,
+                "metrics": metrics,
+                "metrics_of": task or None,
+                "step": step,
+            },
+        )
 
     def _help(self, tasks: Sequence[TaskResult]) -> None:
         """Print the output of programs that have only printed (their help, for instance)."""
@@ -136,32 +188,42 @@ class Screen:
     def streamed(self, job: akrunner.StreamJob, output: str | None) -> None:
         """Print the closing line of a stream, whose rows were written before."""
         stats = job.stats
-        if self._json and stats is not None:
+        if stats is None:
+            return
+        told = self._tell_end(output, job.work_dir, job.run, stats)
+        if self._json:
             with telling(kept_at(output)):
                 emit(success(job, output, job.run))
             return
-        if stats is None:
+        if told:
             return
-        for warning in stats.warnings[self._warned :]:
-            self._say(f"warning: {warning}", "yellow")
         self._help(job.tasks)
         if self._quiet:
             self._tell_kept(job.work_dir, stats)
             return
         unread = f"; {stats.rows_unread:,} rows came after the script had returned" if stats.rows_unread else ""
         done = f"done in {stats.seconds:.1f} s: {_rows(stats)}{unread}"
-        done += input_line(stats)
+        done += metrics_line(stats) + input_line(stats)
         self._say(done + (f"\noutput: {output}" if output else ""))
         self._tell_run(job.run)
         self._tell_kept(job.work_dir, stats)
 
     def _say(self, text: str, style: str = "") -> None:
         """Print a text that may contain names and words of scripts, tables and other systems."""
-        if not records.active():
+        if records.active():
+            if not text.startswith("warning: "):
+                # the job's own records have its warnings
+                records.say(text)
+        elif not self._display.tells(events.NOTE, {"message": harmless(text)}):
             self._err.print(Text(harmless(text), style=style))
-        elif not text.startswith("warning: "):
-            # the job's own records have its warnings
-            records.say(text)
+
+    def _warn(self, warnings: Sequence[str]) -> None:
+        """Print the warnings that were not printed yet. Args: warnings: all so far."""
+        for warning in warnings[self._warned :]:
+            words = harmless(self.renamed(warning))
+            if not self._display.tells(events.WARNING, {"message": words}):
+                self._say(f"warning: {words}", "yellow")
+        self._warned = max(self._warned, len(warnings))
 
     def note(self, text: str) -> None:
         self._say(f"akrunner: {text}")
@@ -186,11 +248,12 @@ class Screen:
         Args: places: what else the job has left, in words.
         """
         with telling(kept_at(result.output)):
-            self._tell_warnings(result)
+            if self._tell_end(result.output, result.work_dir, result.run, result.stats):
+                return
             self._help(result.tasks)
             if not self._quiet:
                 tables = "".join(map(_of_table, result.stats.tables.items()))
-                self._say(f"done in {result.stats.seconds:.1f} s{tables}{input_line(result.stats)}")
+                self._say(f"done in {result.stats.seconds:.1f} s{tables}{metrics_line(result.stats)}{input_line(result.stats)}")
                 self._tell_places(result)
                 self._tell_run(result.run)
             self._tell_kept(result.work_dir, result.stats)
@@ -207,16 +270,11 @@ class Screen:
         if result.work_dir is not None:
             kept = f"all of it is in {os.path.join(result.work_dir, 'tasks')}"
         else:
-            kept = "--debug shows all of it, --work-dir DIR keeps it"
+            kept = "--logs shows all of it, --work-dir DIR keeps it"
         first, lines = next((name, text.splitlines()) for name, text in said.items())
         self._say(f"the last that [{first}] printed ({kept}):")
         for line in lines[-_PRINTED:]:
             self._say(f"  | {line}")
-
-    def _tell_warnings(self, result: Result) -> None:
-        for warning in result.stats.warnings[self._warned :]:
-            self._say(f"warning: {self.renamed(warning)}", "yellow")
-        self._warned = 0
 
     def _tell_places(self, result: Result) -> None:
         for why in sorted({how for how in result.stats.starts.values() if how.startswith("cold: ")}):
@@ -230,10 +288,16 @@ class Screen:
 
     def _tell_kept(self, work_dir: str | None, stats: Stats) -> None:
         """Print where the job's directory is; with --quiet only if --debug has kept it, as nothing else tells its name."""
-        if work_dir is not None and (self._log or not self._quiet):
+        if work_dir is not None and (self._debug or not self._quiet):
             # `akrunner replay` cannot run a script again that opens its own tables
             again = "" if stats.tables else f"   (akrunner replay {work_dir})"
             self._say(f"work dir: {work_dir}{again}")
+
+
+def of_command(words: Mapping[str, Any], answers: bool = False) -> Screen:
+    """Return the screen of a command that runs a job. Args: words: the command's values; answers: as for `Screen`."""
+    debug = bool(words.get("debug"))
+    return Screen(words["as_json"], words["quiet"], debug, words["logs"], words["progress"], answers)
 
 
 def _rows(stats: Stats) -> str:
@@ -264,18 +328,11 @@ def _cell(value: Any) -> str:
         return str(integers_of(value)) if family_of(value.type) in TIMES else "?"
 
 
-def progress_line(progress: Progress) -> str:
-    """Return the progress as one line: time, rows and MB/s in and out, the tasks' states, the newest metrics."""
-    seconds = max(progress.seconds, 1e-9)
-    parts = [
-        f"{progress.seconds:5.1f} s",
-        f"in {progress.rows_in:,} rows {progress.bytes_in / 1e6 / seconds:.1f} MB/s",
-        f"out {progress.rows_out:,} rows {progress.bytes_out / 1e6 / seconds:.1f} MB/s",
-        " ".join(f"[{task}] {state}" for task, state in progress.states.items()),
-    ]
-    for task, metrics in progress.reports.items():
-        parts.append(f"{task} " + " ".join(f"{name}={value:.4g}" for name, value in metrics.items()))
-    return "  ".join(parts)
+def metrics_line(stats: Stats) -> str:
+    """Return a line with the last metrics of the task that leads, behind a line end; "" if no task has reported any."""
+    task, step, metrics = last_metrics(stats.reports)
+    told = [*words.named(metrics), *([f"step {step:,}"] if step is not None else [])]
+    return f"\n{task}: {'  '.join(map(printable, told))}" if told else ""
 
 
 def input_line(stats: Stats) -> str:
@@ -298,7 +355,6 @@ def closing_line(stats: Stats) -> str:
         why = f", input-bound (waited {stats.input_wait_seconds:.1f} s for rows, {stats.main_seconds:.1f} s in main)"
     else:
         # the bound is not known for a script that reads its input in its own way
-        why = (
-            ", compute-bound" if stats.bound == "compute" else ""
-        ) + f" ({stats.main_seconds:.1f} s in main, waited {stats.input_wait_seconds:.1f} s for rows)"
-    return f"done in {stats.seconds:.1f} s: {_rows(stats)}{why}{input_line(stats)}"
+        waited = f", waited {stats.input_wait_seconds:.1f} s for rows" if stats.input_wait_seconds >= _LITTLE else ""
+        why = (", compute-bound" if stats.bound == "compute" else "") + f" ({stats.main_seconds:.1f} s in main{waited})"
+    return f"done in {stats.seconds:.1f} s: {_rows(stats)}{why}{metrics_line(stats)}{input_line(stats)}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from akrunner.io.bad_rows import BadRows
+from akrunner.io.extents import Extent
 from akrunner.spec import Capabilities, JobSpec, TaskSpec
 from akrunner.tables.store import TableOutput, TableStore
 
@@ -60,6 +61,23 @@ class SiftedSource(RowSource, Protocol):
 def bad_rows_of(source: RowSource) -> BadRows | None:
     """Return what counts a source's bad rows; None if they are errors, or if it can have none."""
     return source.bad if isinstance(source, SiftedSource) else None
+
+
+@runtime_checkable
+class MeasuredSource(RowSource, Protocol):
+    """A source of which may be known how far it has been read.
+
+    Attributes:
+        extent: says how far, and how many rows there are; None if nobody knows.
+    """
+
+    @property
+    def extent(self) -> Extent | None: ...
+
+
+def extent_of(source: RowSource) -> Extent | None:
+    """Return what says how far a source has been read; None if nobody knows."""
+    return source.extent if isinstance(source, MeasuredSource) else None
 
 
 @runtime_checkable
@@ -134,6 +152,21 @@ class MarkedSink(RowSink, Protocol):
 
 
 @dataclass(frozen=True)
+class TaskProgress:
+    """How far one task of a running job is.
+
+    Attributes:
+        rows_in: rows that it was sent.
+        rows_out: rows that came from it.
+        step: the newest training step that it has reported; None: none.
+    """
+
+    rows_in: int = 0
+    rows_out: int = 0
+    step: int | None = None
+
+
+@dataclass(frozen=True)
 class Progress:
     """The state of a running job at one moment.
 
@@ -146,6 +179,10 @@ class Progress:
         states: task -> what it is doing.
         reports: task -> the metrics it reported last.
         warnings: the warnings so far.
+        tasks: task -> how far it is.
+        rows_total: how many rows the input has; None: nobody knows yet.
+        share_read: which share of the input has been read, 0 to 1; None: nobody knows.
+        fed: whether the tasks have been sent all rows.
         attempt: how many attempts at the job there were before this one.
         stalls: how often nothing had moved for `stall_timeout`, in this attempt.
     """
@@ -158,6 +195,10 @@ class Progress:
     states: Mapping[str, str]
     reports: Mapping[str, Mapping[str, float]]
     warnings: Sequence[str] = ()
+    tasks: Mapping[str, TaskProgress] = field(default_factory=dict)
+    rows_total: int | None = None
+    share_read: float | None = None
+    fed: bool = False
     attempt: int = 0
     stalls: int = 0
 

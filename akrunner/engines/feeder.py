@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from akrunner import codec
-from akrunner.engines.base import MarkedSource, RowSource, StoppableSource
+from akrunner.engines.base import MarkedSource, RowSource, StoppableSource, extent_of
 from akrunner.errors import JobCancelledError, ReadError
 from akrunner.foreign import underway
 from akrunner.io.partitioner import Partitioner, rechunk
@@ -73,6 +73,7 @@ class Feeder:
         splits: [workers, splits], the number of rows of each split that each worker got; empty if rows are not split.
         refused: the session that took no more rows; None if there is none.
         refused_at: when that was, by `time.monotonic`.
+        extent: says how many rows the source has, and how far it has been read; None if nobody knows.
     """
 
     def __init__(self, job: JobSpec, source: RowSource, sessions: Mapping[TaskSpec, TaskSession]) -> None:
@@ -90,8 +91,14 @@ class Feeder:
         self.refused: TaskSession | None = None
         self.refused_at = 0.0
         self.seconds = 0.0
+        self.extent = extent_of(source)
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
+
+    @property
+    def share_read(self) -> float | None:
+        """Which share of the source has been read, 0 to 1; None: nobody knows."""
+        return self.extent.share if self.extent is not None else None
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="akrunner-feeder", daemon=True)
@@ -259,6 +266,11 @@ class CountingFeeder(StreamFeeder):
     ) -> None:
         super().__init__(job, source, sessions)
         self._given = given
+
+    @property
+    def share_read(self) -> float | None:
+        """None: the source is not read here, but where the workers are."""
+        return None
 
     def _feed(self) -> None:
         fed = [self.sessions[task] for task in self.job.cluster.with_rows]

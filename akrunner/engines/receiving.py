@@ -45,6 +45,7 @@ class Receiver:
     Attributes:
         reports: everything the tasks reported.
         metrics: the metrics that each task reported last, by its name.
+        steps: the newest step that each task has reported, by its name.
     """
 
     def __init__(self, run: JobRun, group: TaskGroup) -> None:
@@ -55,6 +56,7 @@ class Receiver:
         """
         self.reports: list[dict[str, Any]] = []
         self.metrics: dict[str, Mapping[str, float]] = {}
+        self.steps: dict[str, int] = {}
         self._run = run
         self._group = group
         self._columns = OutputColumns(run.job)
@@ -177,6 +179,8 @@ class Receiver:
             self.metrics[name] = data["metrics"]
         else:
             self.metrics.pop(name, None)
+        if data["step"] is not None:
+            self.steps[name] = data["step"]
         if self._board is not None:
             self._board.write(name, data["metrics"], data["step"], data["time_ns"])
         self.reports.append({"task": name, "step": data["step"], "time_ns": data["time_ns"], **data["metrics"]})

@@ -16,7 +16,7 @@ from typing import Any
 
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import report
-from akrunner.engines.base import Launcher, Outcome, Progress
+from akrunner.engines.base import Launcher, Outcome, Progress, TaskProgress
 from akrunner.engines.group import TaskGroup
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.onlooker import Onlooker
@@ -27,7 +27,7 @@ from akrunner.engines.supervision import events as on
 from akrunner.engines.supervision.stall import Facts
 from akrunner.engines.supervision.states import Ending, Moment, Rules, State, Verdict
 from akrunner.errors import JobCancelledError, JobError, TaskFailure
-from akrunner.spec import JobSpec
+from akrunner.spec import JobSpec, TaskSpec
 
 _TICK = 0.1
 #: seconds to wait for the end of a process whose pipe has ended
@@ -226,7 +226,7 @@ class Supervisor:
             self._run.hear()
 
     def _progress(self) -> Progress:
-        tasks = self._state.tasks
+        tasks, feeder = self._state.tasks, self._group.feeder
         return Progress(
             seconds=time.monotonic() - self._began,
             rows_in=self._group.rows_sent,
@@ -236,9 +236,18 @@ class Supervisor:
             states={task.name: record.state.value for task, record in tasks.items()},
             reports=dict(self._receiver.metrics),
             warnings=tuple(self._run.warnings),
+            tasks={task.name: self._task_progress(task) for task in tasks},
+            rows_total=feeder.extent.rows if feeder.extent is not None else None,
+            share_read=feeder.share_read,
+            fed=feeder.finished,
             attempt=self._attempt,
             stalls=self._stalls,
         )
+
+    def _task_progress(self, task: TaskSpec) -> TaskProgress:
+        session = self._group.sessions.get(task)
+        sent = session.rows_sent if session is not None else 0
+        return TaskProgress(sent, self._state.tasks[task].rows_out, self._receiver.steps.get(task.name))
 
     def _used(self) -> dict[str, dict[str, float]]:
         """Return what is kept of a moment beside the progress."""

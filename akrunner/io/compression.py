@@ -117,10 +117,11 @@ class Unpacked(io.RawIOBase):
         codec: how the file is compressed; None: it is not.
     """
 
-    def __init__(self, file: Any, path: str) -> None:
+    def __init__(self, file: Any, path: str, passed: Callable[[int], None] | None = None) -> None:
         """Args:
         file: the file, open at its beginning; it is closed with this object.
         path: its path or URL, whose ending says how it is compressed.
+        passed: is called with the number of bytes that were read of the file, as it is stored, each time; None: nobody is told.
         Raises:
             SourceError: its first bytes say something else than its name.
         """
@@ -129,7 +130,7 @@ class Unpacked(io.RawIOBase):
         self._path = path
         head = _beginning(file)
         self.codec = _codec_of(path, head)
-        self._again = _Again(file, head)
+        self._again = _Again(file, head, passed)
         self._unpack: Callable[[int], bytes] = self._again.read
         if self.codec is not None and self.codec.arrow is not None:
             stream = pa.CompressedInputStream(pa.PythonFile(self._again, mode="r"), self.codec.arrow)
@@ -184,17 +185,21 @@ class _Again(io.RawIOBase):
     """Gives out a file's first bytes, which were read already, and then the others: not every file can be read from its start
     again."""
 
-    def __init__(self, file: Any, head: bytes) -> None:
+    def __init__(self, file: Any, head: bytes, passed: Callable[[int], None] | None) -> None:
         super().__init__()
         self._file = file
         self._head = head
+        self._passed = passed
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
         head, self._head = self._head[:size], self._head[size:]
-        return head or cast(bytes, self._file.read(size))
+        data = head or cast(bytes, self._file.read(size))
+        if self._passed is not None:
+            self._passed(len(data))
+        return data
 
 
 class _Damaged(OSError):

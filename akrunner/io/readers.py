@@ -19,6 +19,7 @@ from akrunner.foreign import ours, redacted
 from akrunner.io import formats, parse, partitions
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import as_in_first
+from akrunner.io.extents import Extent
 from akrunner.io.formats.base import Opened, Reading
 from akrunner.io.paths import Files
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
@@ -58,11 +59,11 @@ def open_files(
         ]
 
     opened = opened_once(reader.every(schema, first), again)
-    notes = tuple(told.notes)
+    notes, extent = tuple(told.notes), reader.reading.extent
     if bad is not None:
         # the host counts the bad rows, so no other machine may read the files itself
-        return TableSource(schema, opened, shown, True, read_from=files, bad=bad, notes=notes)
-    return TableSource(schema, opened, shown, True, files=files, read_from=files, each=each, notes=notes)
+        return TableSource(schema, opened, shown, True, read_from=files, bad=bad, notes=notes, extent=extent)
+    return TableSource(schema, opened, shown, True, files=files, read_from=files, each=each, notes=notes, extent=extent)
 
 
 def no_bad_rows(name: str) -> SourceError:
@@ -84,7 +85,8 @@ class _Reader:
         self.only = wanted.names if wanted is not None else list(columns) if columns is not None else None
         inside = [name for name in self.only if name not in self.named] if self.only is not None else None
         fits = wanted.arrow if wanted is not None else None
-        self.reading = Reading(files, self._unnamed(self.wanted), inside, bad, fits)
+        extent = Extent.of_files(files.paths, files.is_local)
+        self.reading = Reading(files, self._unnamed(self.wanted), inside, bad, fits, extent=extent)
         self._opener = formats.named(files.format).written_as(files.csv).opener(self.reading)
         #: the file whose columns are the table's columns
         self.leads = files.paths[0]
@@ -120,6 +122,7 @@ class _Reader:
             like: the schema of the first file; None: this file is the first.
         """
         with ours(SourceError, f"source: cannot read {path} as {self.files.format}"):
+            self.reading.extent.begin(path)
             before = os.stat(path) if self.files.is_local else None
             schema, batches = self._opener(path, self._unnamed(like))
         batches = _unchanged(path, before, batches) if before is not None else batches

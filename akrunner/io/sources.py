@@ -19,6 +19,7 @@ from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import asked
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.decimals import converted
+from akrunner.io.extents import Extent, length
 from akrunner.io.formats.base import Reading
 from akrunner.io.rows import from_rows
 from akrunner.io.sql import duckdb_reader, heard, interrupting, selected
@@ -99,6 +100,8 @@ def open_source(
             input_csv,
             bad,
         )
+    if table.extent is None and not table.elsewhere and (rows := length(source)) is not None:
+        table = dataclasses.replace(table, extent=Extent(rows))
     if bad is not None and table.bad is None:
         raise readers.no_bad_rows(table.name)
     # what follows makes other tables, without what was found about this one
@@ -250,7 +253,15 @@ def _from_files(
     if formats.named(files.format).examples:
         if schema is None:
             raise SourceError("source: TFRecord files do not say their columns; give input_schema= (--input-schema)")
-        return TableSource(schema.arrow, lambda: _read_examples(files, read_examples, schema), shown, True, read_from=files)
+        extent = Extent.of_files(files.paths, files.is_local)
+        return TableSource(
+            schema.arrow,
+            lambda: _read_examples(files, read_examples, schema, extent),
+            shown,
+            True,
+            read_from=files,
+            extent=extent,
+        )
     return readers.open_files(files, schema, shown, columns, bad)
 
 
@@ -262,9 +273,10 @@ def only_columns(schema: Schema, columns: Sequence[str] | None) -> Schema:
     return Schema(tuple(fields[name] for name in columns))
 
 
-def _read_examples(files: paths.Files, read: ExampleReader, schema: Schema) -> Iterator[pa.RecordBatch]:
+def _read_examples(files: paths.Files, read: ExampleReader, schema: Schema, extent: Extent) -> Iterator[pa.RecordBatch]:
     for path in files.paths:
-        with Reading(files, schema.arrow).stream(path) as stream:
+        extent.begin(path)
+        with Reading(files, schema.arrow, extent=extent).stream(path) as stream:
             yield from read(stream, schema, path)
 
 

@@ -104,9 +104,11 @@ def selected(table: TableSource, select: str, left: Callable[[], float | None] |
         running[0].stop()
         table.stop()
 
-    # a query's rows are not those of any of the files
+    # a query's rows are not those of any of the files, and nobody knows how many it has
     opened = opened_once(first.batches(), again)
-    return dataclasses.replace(table, schema=first.schema, open=opened, files=None, held=None, each=None, stop=stop)
+    return dataclasses.replace(
+        table, schema=first.schema, open=opened, files=None, held=None, each=None, stop=stop, extent=None
+    )
 
 
 def _whole(select: str) -> str:

@@ -14,6 +14,7 @@ from akrunner.foreign import ours
 
 if TYPE_CHECKING:
     from akrunner.io.bad_rows import BadRows
+    from akrunner.io.extents import Extent
     from akrunner.io.paths import Files
     from akrunner.io.streams.arriving import Arriving
     from akrunner.io.systems.pg_snapshot import Snapshot
@@ -49,6 +50,7 @@ class TableSource:
         arriving: of a stream whose positions are stored: stores them; None of all other tables.
         notes: warnings about the table, which its job shows.
         head: returns the first bytes of a growing file that were read so far, at most `HEAD_BYTES`; None of all other tables.
+        extent: says how far the table has been read, and how many rows it has; None: nobody knows.
     """
 
     schema: pa.Schema
@@ -65,6 +67,7 @@ class TableSource:
     notes: tuple[str, ...] = ()
     arriving: Arriving | None = None
     head: Callable[[], bytes] | None = None
+    extent: Extent | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in order.

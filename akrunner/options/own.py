@@ -12,6 +12,8 @@ _DRY = (
     "writes."
 )
 
+_PROGRESS = "Progress on stderr: auto, bar, plain (a line now and then), json (events), none."
+
 OPTIONS = (
     Option(
         "params_file",
@@ -151,10 +153,32 @@ OPTIONS = (
     ),
     Option(
         "progress",
-        "Callable[[PackProgress], None] | None",
+        'Literal["auto", "bar", "plain", "none", "json"]',
         PLACES,
-        "a function that is called now and then with how far the run is.",
+        _PROGRESS,
+        "auto",
         verbs=("pack",),
+        instead={
+            "pack": "a function that is called now and then with how far the run is. On the command line: auto, bar, "
+            "plain, none or json."
+        },
+        commands=RUNNING,
+        types={"pack": "Callable[[PackProgress], None] | None"},
+        defaults={"pack": None},
+        help=_PROGRESS,
+        environment=True,
+        often=True,
+    ),
+    Option(
+        "logs",
+        "bool",
+        PLACES,
+        "",
+        False,
+        verbs=(),
+        commands=RUNNING,
+        help="Show what the tasks print.",
+        often=True,
     ),
     Option(
         "log_format",

@@ -86,7 +86,8 @@ def pack(
         verify: read every file that is packed already, and compare its checksum with that of what was written, before anything is
             packed.
         dry_run: look, plan, and write nothing.
-        progress: a function that is called now and then with how far the run is.
+        progress: a function that is called now and then with how far the run is. On the command line: auto, bar, plain, none or
+            json.
     Returns:
         what there is now, and what was left out.
     Raises:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from akrunner.io import formats
+from akrunner.io.extents import length
 from akrunner.io.formats.base import Format
 from akrunner.io.paths import Files
 from akrunner.launch.interpreters import Interpreter
@@ -25,24 +23,9 @@ _LOOKED_AT = 10_000_000
 def known_rows(source: Any, files: Files | None) -> int | None:
     """Return the number of rows, if it is known without reading them, else None."""
     if files is None:
-        return _length(source)
+        return length(source)
     counts = [form.row_count(path) for form, path in _standing(files)]
     return sum(one for one in counts if one is not None) if counts and None not in counts else None
-
-
-def _length(source: Any) -> int | None:
-    """Return the number of rows of a table in memory, None if it is not known."""
-    if isinstance(source, Mapping):
-        # a mapping of arrays, which all have the same length
-        return _length(next(iter(source.values()), ()))
-    if isinstance(source, (list, tuple)):
-        return None if any(isinstance(one, (str, os.PathLike)) for one in source[:1]) else len(source)
-    if isinstance(source, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray, np.ndarray)):
-        return len(source)
-    # a frame or a column of pandas or polars; a lazy query that has not run yet has no shape
-    known = type(source).__module__.partition(".")[0] in ("pandas", "polars")
-    shape = getattr(source, "shape", None) if known else None
-    return int(shape[0]) if isinstance(shape, tuple) else None
 
 
 def known_nulls(source: Any, files: Files | None) -> dict[str, int]:

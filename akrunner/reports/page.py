@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
 from akrunner.errors import ConfigError
@@ -172,10 +172,8 @@ def library() -> str:
 
     It is kept in the cache: to put it together takes two seconds of a processor, which who has stopped a job would wait for.
     """
-    import vl_convert
-
     try:
-        folder = cache.made_once(cache.directory("vega", cache.key(vl_convert.__version__, _EXPORTED)), _keep_library)
+        folder = cache.made_once(cache.directory("vega", cache.key(metadata.version("vl-convert-python"), _EXPORTED)), _keep_library)
         with open(os.path.join(folder, _LIBRARY), encoding="utf-8", newline="") as f:
             return f.read()
     except OSError:

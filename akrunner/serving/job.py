@@ -37,6 +37,7 @@ from akrunner.engines.base import (
     RowSource,
     StoppableSource,
     bad_rows_of,
+    extent_of,
 )
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, InputLostError, ModelError, PythonEnvError, ScriptFailedError, SinkError
@@ -451,6 +452,7 @@ class Pairing:
         self._last = dict.fromkeys(self._tasks, -1)
         self._marks: list[tuple[int, TaskSpec, int]] = []
         self.bad = bad_rows_of(source)
+        self.extent = extent_of(source)
 
     @property
     def pending(self) -> int:

@@ -15,6 +15,7 @@ import termios
 import time
 from pathlib import Path
 
+import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -162,9 +163,26 @@ def test_progress_on_a_terminal(leaves_nothing: Path, script: Script, table: str
     process.communicate()
     assert process.returncode == 0
     text = seen.decode()
-    assert "in 20 rows" in text and "[chief:0] running" in text and "loss=0.25" in text and "done in" in text
+    shown = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", text).replace("\r", "\n")
+    assert re.search(r"^loss 0\.25\s+running  20 rows in\s+\S+ s  chief:0 in main\(\)$", shown, re.MULTILINE), (
+        "the metrics are first"
+    )
+    assert re.search(r"^done in .*\s+chief:0: loss 0\.25$", shown, re.MULTILINE)
 
 
+def test_events_for_another_program(leaves_nothing: Path, script: Script, table: str) -> None:
+    path = script("def main(c):\n    c.report({'loss': 0.25}, step=3)\n    print('hello')\n    raise ValueError('{}')\n")
+    done = akrunner("run", path, "-i", table, "--progress", "json", "--logs")
+    told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith('{"event"')]
+    for one in told:
+        jsonschema.validate(one, json.loads(EVENTS.read_text()))
+    assert {"progress", "log", "end"} <= {one["event"] for one in told} and done.returncode == told[-1]["exit_code"] == 1
+    assert next(one["line"] for one in told if one["event"] == "log") == "hello"
+    assert (told[-1]["error"], told[-1]["failure"]["task"]) == ("ScriptFailedError", "chief:0")
+
+
+#: the schema of `--progress json`
+EVENTS = Path(__file__).parents[2] / "docs" / "progress.schema.json"
 #: says that it runs, and prints more than stderr holds
 LOUD = """
 import pathlib, time

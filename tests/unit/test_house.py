@@ -96,6 +96,7 @@ MAY: dict[str, set[str]] = {
         "urls",
         "wire",
     },
+    "progress": {"engines"},
     "stream_job": {"engines", "errors", "io", "spec"},
     "prepare": {
         "checks",
@@ -303,6 +304,7 @@ MAY: dict[str, set[str]] = {
         "pai_mode",
         "planning",
         "prepare",
+        "progress",
         "running",
         "runs",
         "spec",

@@ -9,6 +9,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from akrunner.errors import SourceError
+from akrunner.io.extents import Extent
 from akrunner.io.formats.base import Compression, Counted, Format, Opened, Reading, closed_on_failure
 from akrunner.io.shared import DISKS, Place
 from akrunner.io.writers import Gathered, Writer
@@ -38,7 +39,7 @@ class Arrow(Format):
                 if only is not None:
                     fields = pa.ipc.IpcReadOptions(included_fields=[at for at, name in enumerate(schema.names) if name in only])
                     reader = pa.ipc.open_file(source, options=fields)
-                batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+                batches = _each(reader, table.extent)
                 return schema, _valid(batches)
             return _stream(source, path)
 
@@ -64,6 +65,18 @@ class Arrow(Format):
     def rows(self, path: str, block: Any, schema: pa.Schema, place: Place = DISKS) -> Iterator[pa.RecordBatch]:
         with place.mapped(path) as memory, pa.ipc.open_file(memory) as file:
             yield file.get_batch(block)
+
+
+def _each(reader: Any, extent: Extent) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file, and say how far it has been read."""
+    rows, batches = 0, reader.num_record_batches
+    for number in range(batches):
+        batch = reader.get_batch(number)
+        rows += batch.num_rows
+        extent.reached(number + 1, batches)
+        if number + 1 == batches:
+            extent.has_rows(rows)
+        yield batch
 
 
 def _narrowest(schema: pa.Schema) -> list[int]:

@@ -15,6 +15,7 @@ from akrunner.errors import SinkError, SourceError
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.compression import Codec, Unpacked
 from akrunner.io.csv_options import CsvOptions
+from akrunner.io.extents import Extent
 from akrunner.io.shared import DISKS, Place
 from akrunner.io.text import Pieces
 from akrunner.io.writers import Writer
@@ -72,6 +73,7 @@ class Reading:
         bad: takes bad rows, where the format is `tolerant`; None: a bad row is an error.
         fits: the columns that the user asked for, with their types and NOT NULL, which good rows fit; None: no columns.
         told: takes what the format finds out when it opens the first file.
+        extent: is told how far the files have been read.
     """
 
     files: Files
@@ -80,6 +82,7 @@ class Reading:
     bad: BadRows | None = None
     fits: pa.Schema | None = None
     told: Told = field(default_factory=Told)
+    extent: Extent = field(default_factory=Extent)
 
     def within(self, schema: pa.Schema) -> list[str] | None:
         """Return which columns of a file of this schema are read; None: all."""
@@ -95,7 +98,11 @@ class Reading:
         Raises:
             SourceError: its first bytes are not those of what its name says. Reading raises it if the archive is damaged.
         """
-        return io.BufferedReader(unpacked(self.files, path))
+        return io.BufferedReader(self.unpacked(path))
+
+    def unpacked(self, path: str) -> Unpacked:
+        """Return the same, without a buffer; the table's extent is told how much of the file has been read. Raises: as `stream`."""
+        return unpacked(self.files, path, self.extent)
 
 
 class Format:
@@ -240,15 +247,20 @@ class Format:
         return {}
 
 
-def unpacked(files: Files, path: str) -> Unpacked:
+def unpacked(files: Files, path: str, extent: Extent | None = None) -> Unpacked:
     """Return the bytes of a file from its beginning, unpacked if they are compressed. The caller closes it.
+
+    Args:
+        extent: is told how many bytes of the file, as it is stored, have been read; None: nobody is.
 
     Raises:
         SourceError: its first bytes are not those of what its name says.
     """
     file = pa.OSFile(path) if files.is_local else files.filesystem.open(path, "rb")
     with closed_on_failure(file.close):
-        return Unpacked(file, path)
+        if extent is not None and not files.is_local:
+            extent.is_sized(getattr(file, "size", None))
+        return Unpacked(file, path, extent.passed if extent is not None else None)
 
 
 def pieces_of(

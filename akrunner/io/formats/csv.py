@@ -17,7 +17,7 @@ from akrunner.io.compression import endings
 from akrunner.io.csv_options import COMMA, CsvOptions, word_of
 from akrunner.io.csv_text import TAB_ENDINGS, TABS, CsvText
 from akrunner.io.csv_writer import CsvRows
-from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing, is_blob, unpacked
+from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing, is_blob
 from akrunner.io.formats.lines import Lines
 from akrunner.io.shared import DISKS, Place
 from akrunner.io.text import BOM, Pieces, is_other
@@ -147,7 +147,7 @@ class _Files:
         self._first = ""
 
     def open(self, path: str, like: pa.Schema | None) -> Opened:
-        file = unpacked(self._table.files, path)
+        file = self._table.unpacked(path)
         asked = self._table.asked
         if asked is not None:
             # text cannot become a list: the cast reports it

@@ -11,7 +11,7 @@ from akrunner.errors import SourceError
 from akrunner.io import parse, parse_json
 from akrunner.io.ahead import ahead
 from akrunner.io.compression import endings
-from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing, is_blob, unpacked
+from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing, is_blob
 from akrunner.io.formats.lines import Lines
 from akrunner.io.json_arrays import ArrayParser, ArrayPieces, begins_array
 from akrunner.io.shared import DISKS, Place
@@ -82,7 +82,7 @@ class _Files:
         self._rows = 0
 
     def open(self, path: str, like: pa.Schema | None) -> Opened:
-        file = unpacked(self._table.files, path)
+        file = self._table.unpacked(path)
         asked, bad = self._table.asked, self._table.bad
         # columns that the schema does not name are ignored
         types = asked, like if asked is None else None, self._table.only

@@ -94,6 +94,7 @@ class Npy(Format):
         stream = table.seekable(path)
         with closed_on_failure(stream.close):
             layout = layout_of(stream, path)
+            table.extent.has_rows(layout.rows)
             size = stream.seek(0, 2)
             stream.seek(layout.start)
             if layout.dtype.names is None:

@@ -10,6 +10,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from akrunner.errors import SourceError
+from akrunner.io.extents import Extent
 from akrunner.io.formats.base import Compression, Counted, Format, Opened, Reading, closed_on_failure
 from akrunner.io.shared import DISKS, Place
 from akrunner.io.table import BATCH_ROWS
@@ -36,7 +37,8 @@ class Parquet(Format):
         with closed_on_failure(source.close):
             file = _file(source)
         schema = file.schema_arrow.remove_metadata()
-        return schema, _counted(file, path, table.within(schema))
+        table.extent.has_rows(file.metadata.num_rows)
+        return schema, _counted(file, path, table.within(schema), table.extent)
 
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
         import pyarrow.parquet as pq
@@ -105,11 +107,12 @@ def _group(source: Any, group: int) -> Any:
     return pq.ParquetFile(source, metadata=metadata, buffer_size=_PIECE_BYTES, pre_buffer=size <= _GROUP_BYTES)
 
 
-def _counted(file: Any, path: str, only: list[str] | None) -> Iterator[pa.RecordBatch]:
+def _counted(file: Any, path: str, only: list[str] | None, extent: Extent) -> Iterator[pa.RecordBatch]:
     rows, said = 0, file.metadata.num_rows
     with file:
         for batch in file.iter_batches(BATCH_ROWS, columns=only):
             rows += batch.num_rows
+            extent.reached(rows, said)
             yield batch
     if rows != said:
         raise SourceError(f"source: {path} says it has {said} rows, and has {rows}: it is damaged")

@@ -35,7 +35,9 @@ def _result(log: str, work_dir: str | None = None) -> Any:
         SimpleNamespace(name="chief:0", log_tail=log, only_printed=False),
         SimpleNamespace(name="worker:0", log_tail="other", only_printed=False),
     ]
-    stats = SimpleNamespace(seconds=1.0, tables={}, inputs={}, starts={}, warnings=("[worker:0] was slow",))
+    stats = SimpleNamespace(
+        seconds=1.0, tables={}, inputs={}, starts={}, warnings=("[worker:0] was slow",), reports=[], rows_in=0, rows_out=0
+    )
     return SimpleNamespace(output=None, work_dir=work_dir, tasks=tasks, stats=stats, run=None)
 
 
@@ -43,7 +45,7 @@ def test_what_a_script_printed_is_shown_and_where_all_of_it_is(capsys: pytest.Ca
     log = "".join(f"line {number}\n" for number in range(30))
     Screen(as_json=False, quiet=False, log=False).asked(_result(log), ["checkpoints: /models/"])
     said = capsys.readouterr().err
-    assert "the last that [chief:0] printed (--debug shows all of it, --work-dir DIR keeps it):\n  | line 20\n" in said
+    assert "the last that [chief:0] printed (--logs shows all of it, --work-dir DIR keeps it):\n  | line 20\n" in said
     assert said.endswith("  | line 29\n") and "line 19" not in said and "checkpoints: /models/\n" in said
     Screen(as_json=False, quiet=False, log=False).asked(_result(log, "/kept"))
     assert "(all of it is in /kept/tasks)" in capsys.readouterr().err

@@ -11,6 +11,7 @@ import pytest
 
 from akrunner.engines.feeder import CountingFeeder, Feeder, Given, StreamFeeder
 from akrunner.errors import ReadError
+from akrunner.io.extents import Extent
 from akrunner.schema import Schema
 from akrunner.spec import ClusterSpec, JobSpec, ScriptSpec, SplitSpec, TaskSpec
 
@@ -157,6 +158,21 @@ def test_rows_that_come_another_way_are_counted() -> None:
     given["worker:0"] = Given(error=OSError("no such file"))
     feeder, _ = fed(Source(0), of=counting)
     assert isinstance(feeder.error, ReadError) and not feeder.in_source
+
+
+def test_it_says_how_far_the_source_has_been_read_if_it_reads_it_itself() -> None:
+    class Measured(Source):
+        extent = Extent(25, ["a", "b"], [1, 3])
+
+    Measured.extent.begin("a")
+    Measured.extent.reached(1, 1)
+    feeder, _ = fed(Measured(25))
+    assert feeder.extent.rows == 25 and feeder.share_read == 0.25
+    feeder, _ = fed(Source(25))
+    assert feeder.extent is None and feeder.share_read is None
+    given = dict.fromkeys(("chief:0", "worker:0"), Given(1, finished=True))
+    feeder, _ = fed(Measured(25), of=lambda *of: CountingFeeder(*of, lambda session: given[session.task.name]))
+    assert feeder.extent.rows == 25 and feeder.share_read is None, "the files are read elsewhere"
 
 
 class Marked(Source):

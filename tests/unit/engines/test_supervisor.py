@@ -17,6 +17,7 @@ from akrunner.engines.base import Progress
 from akrunner.engines.kept import KeptRun
 from akrunner.engines.supervisor import AttemptFailed, Supervisor
 from akrunner.errors import JobCancelledError, JobError, JobStalledError, JobTimeoutError, ReadError, ScriptFailedError
+from akrunner.io.extents import Extent
 from akrunner.launch import events as said
 from akrunner.launch.process import Exit
 from akrunner.schema import Schema
@@ -122,6 +123,8 @@ class Group:
             in_source=False,
             splits=[],
             seconds=0.5,
+            extent=Extent(9),
+            share_read=0.5,
             partitioner=types.SimpleNamespace(shares=(5,)),
         )
         process = types.SimpleNamespace(
@@ -208,6 +211,8 @@ def test_the_last_progress_that_is_told_is_that_of_the_end(stage: Stage) -> None
     last = stage.told[-1]
     assert last.states == {"chief:0": "finished"} and (last.rows_in, last.bytes_in) == (5, 50)
     assert last.reports == {"chief:0": {"loss": 0.5}} and last.seconds > 0
+    assert last.tasks["chief:0"].rows_in == 5 and last.tasks["chief:0"].step == 1
+    assert (last.rows_total, last.share_read, last.fed, last.attempt) == (9, 0.5, True, 1)
 
 
 def test_a_script_that_raised_is_the_attempts_failure(stage: Stage) -> None:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from akrunner.errors import SourceError
+from akrunner.io.extents import Extent
 from akrunner.io.formats import parquet
 from akrunner.io.formats.base import Reading
 from akrunner.io.formats.parquet import FORMAT
@@ -78,7 +79,7 @@ def test_a_file_with_fewer_rows_than_it_says_is_damaged() -> None:
             return iter([pa.record_batch({"a": [1, 2]})])
 
     with pytest.raises(SourceError, match=r"source: t\.parquet says it has 3 rows, and has 2: it is damaged"):
-        list(parquet._counted(Lying(), "t.parquet", None))
+        list(parquet._counted(Lying(), "t.parquet", None, Extent()))
 
 
 def test_what_is_no_parquet(tmp_path: Path) -> None:

@@ -1,0 +1,172 @@
+"""Follows a running job: makes what a display shows of how far the job was until then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from akrunner.engines.base import Progress, TaskProgress
+from akrunner.engines.supervision.states import TaskState
+from akrunner.progress.rates import Window
+from akrunner.progress.tasks import differing, in_words
+from akrunner.progress.views import ENDING, PREDICTING, READING, RUNNING, STARTING, TaskView, View, in_order
+
+#: seconds over which the time that is left is estimated: longer than a rate, as it should not jump
+_ESTIMATE_SECONDS = 20.0
+#: no share is shown as the whole before all is done
+_NOT_ALL = 0.999
+#: how many metrics of a task are remembered
+_MOST_METRICS = 50
+#: states in which a task's script runs
+_AT_WORK = (TaskState.RUNNING.value, TaskState.SERVING.value)
+#: and before it does
+_BEFORE = (TaskState.STARTING.value, TaskState.IMPORTING.value, TaskState.READY.value)
+
+
+class Follower:
+    """Follows a job: makes a `View` of each `Progress` that an observer is told.
+
+    Args:
+        answers: whether the job makes one row of each row, as a prediction does: then its rows are done when they are answered.
+    """
+
+    def __init__(self, answers: bool = False) -> None:
+        self._answers = answers
+        self._begin(0)
+
+    def _begin(self, attempt: int) -> None:
+        self._attempt = attempt
+        self._rows, self._bytes = Window(), Window()
+        self._share = Window(_ESTIMATE_SECONDS)
+        self._counts = ""
+        self._steps: dict[str, Window] = {}
+        self._written: dict[str, Window] = {}
+        self._since: dict[str, tuple[str, float]] = {}
+        self._metrics: dict[str, dict[str, float]] = {}
+
+    def take(self, progress: Progress, now: float) -> View:
+        """Return what is to be shown.
+
+        Args:
+            progress: how far the job is.
+            now: the time in seconds, of a clock that is never set back.
+        """
+        if progress.attempt != self._attempt:
+            # its numbers begin anew, and its metrics are those of another model
+            self._begin(progress.attempt)
+        self._remember(progress.reports)
+        tasks = self._tasks(progress, now)
+        doing = self._doing(progress)
+        view = View(
+            seconds=progress.seconds,
+            doing=doing,
+            rows_in=progress.rows_in,
+            rows_out=progress.rows_out,
+            rows_total=progress.rows_total,
+            attempt=progress.attempt,
+            tasks=tasks,
+        )
+        return self._with_metrics(self._with_rows(view, progress, now), tasks)
+
+    def _doing(self, progress: Progress) -> str:
+        states = list(progress.states.values())
+        at_work = any(state in _AT_WORK for state in states)
+        begun = progress.rows_in > 0 and not progress.fed
+        if not at_work and any(state in _BEFORE for state in states):
+            return READING if begun else STARTING
+        if not at_work:
+            return ENDING if states else STARTING
+        if self._answers:
+            return PREDICTING
+        return READING if begun and not progress.rows_out else RUNNING
+
+    def _with_rows(self, view: View, progress: Progress, now: float) -> View:
+        """Return the view with what is known of its rows: how many, how fast, how long still."""
+        out = self._answers or (progress.fed and view.doing != READING)
+        counts = "out" if out else "in"
+        rows = progress.rows_out if out else progress.rows_in
+        if counts != self._counts or not rows:
+            # rows of another kind are counted from now on, or the first ones are still to come: that wait says nothing of their speed
+            self._rows, self._bytes, self._share, self._counts = Window(), Window(), Window(_ESTIMATE_SECONDS), counts
+        self._rows.add(now, rows)
+        self._bytes.add(now, progress.bytes_out if out else progress.bytes_in)
+        share = self._share_of(progress) if view.doing != STARTING else None
+        left = None
+        if share is not None:
+            self._share.add(now, share)
+            rate = self._share.rate
+            left = (1 - share) / rate if rate else None
+        return replace(
+            view,
+            rows=rows,
+            share=share,
+            seconds_left=left,
+            rows_per_second=self._rows.rate if rows else None,
+            bytes_per_second=self._bytes.rate if rows else None,
+        )
+
+    def _share_of(self, progress: Progress) -> float | None:
+        """Return which share of the rows is done; None: not known, or there is more to do than these rows."""
+        if progress.fed and not self._answers:
+            return None
+        done, total = progress.rows_out if self._answers else progress.rows_in, progress.rows_total
+        if total:
+            return min(done / total, 1.0)
+        if progress.share_read is None:
+            return None
+        # what was read may not have been answered yet
+        answered = done / progress.rows_in if progress.rows_in else 0.0
+        read = 1.0 if progress.fed else min(progress.share_read, _NOT_ALL)
+        return read * min(answered, 1.0)
+
+    def _remember(self, reports: Mapping[str, Mapping[str, float]]) -> None:
+        """Keep what tasks report beside what they have reported before: a script may report its loss often, and others now and then."""
+        for task in [one for one in self._metrics if one not in reports]:
+            # an empty report says that its metrics hold no longer
+            del self._metrics[task]
+        for task, reported in reports.items():
+            known = self._metrics.setdefault(task, {})
+            known.update(reported)
+            for name in list(known)[: max(0, len(known) - _MOST_METRICS)]:
+                del known[name]
+
+    def _with_metrics(self, view: View, tasks: Sequence[TaskView]) -> View:
+        lead = next((one for one in tasks if self._metrics.get(one.name)), None)
+        if lead is None:
+            lead = next((one for one in tasks if one.step is not None), None)
+            return replace(view, step=lead.step, steps_per_second=lead.steps_per_second) if lead is not None else view
+        return replace(
+            view,
+            metrics=in_order(self._metrics[lead.name]),
+            metrics_of=lead.name,
+            step=lead.step,
+            steps_per_second=lead.steps_per_second,
+        )
+
+    def _tasks(self, progress: Progress, now: float) -> Sequence[TaskView]:
+        made = [
+            self._task(name, state, progress.tasks.get(name, TaskProgress()), now) for name, state in progress.states.items()
+        ]
+        different = differing(made) if len(made) > 1 else {}
+        return tuple(replace(one, differs=different.get(one.name, "")) for one in made)
+
+    def _task(self, name: str, state: str, so_far: TaskProgress, now: float) -> TaskView:
+        if self._since.get(name, ("", 0.0))[0] != state:
+            self._since[name] = (state, now)
+        at_work = state in _AT_WORK
+        steps = self._steps.setdefault(name, Window(changes=True))
+        if so_far.step is not None:
+            steps.add(now, so_far.step)
+        written = self._written.setdefault(name, Window())
+        written.add(now, so_far.rows_out)
+        return TaskView(
+            name,
+            state,
+            in_words(state),
+            now - self._since[name][1],
+            so_far.rows_in,
+            so_far.rows_out,
+            so_far.step,
+            steps.rate if at_work else None,
+            written.rate if at_work and so_far.rows_out else None,
+        )

@@ -1,0 +1,112 @@
+"""What a display shows of a running job at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+#: metrics with these words in their names are shown first
+_FIRST = ("loss", "acc")
+
+#: what a job may be doing
+STARTING, READING, RUNNING, PREDICTING, ENDING = "starting", "reading", "running", "predicting", "ending"
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """What is shown of one task.
+
+    Attributes:
+        name: its name, such as `worker:0`.
+        state: what it is doing: the word of a `TaskState`.
+        doing: the same in words for people.
+        seconds: for how long it has been doing that.
+        rows_in: rows that it was sent.
+        rows_out: rows that came from it.
+        step: the newest training step that it has reported; None: none.
+        steps_per_second: how many steps it does in a second at the moment; None: not known.
+        rows_per_second: how many rows come from it in a second at the moment; None: not known.
+        differs: in what it differs from the others, in words; "": in nothing.
+    """
+
+    name: str
+    state: str
+    doing: str
+    seconds: float = 0.0
+    rows_in: int = 0
+    rows_out: int = 0
+    step: int | None = None
+    steps_per_second: float | None = None
+    rows_per_second: float | None = None
+    differs: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a display shows at one moment.
+
+    Attributes:
+        seconds: time since the job, or its newest attempt, started.
+        doing: what the job is doing: starting, reading, running, predicting or ending; or a word of a run that has no tasks, as
+            `akrunner pack` has: listing, writing.
+        metrics: the newest metrics of the task that leads (the chief, or the first that reports), those about a loss and an
+            accuracy first.
+        metrics_of: the name of that task; "" if none has reported any.
+        step: its newest training step; None: it reports none.
+        steps_per_second: how many steps it does in a second at the moment; None: not known.
+        share: which share of the rows is done, 0 to 1; None: not known, or all rows were sent and the script goes on.
+        rows: the rows that `share` counts: sent to the tasks; of a prediction, answered.
+        rows_total: how many rows there are; None: not known.
+        rows_in: rows sent to the tasks.
+        rows_out: rows that came from the tasks.
+        rows_per_second: how many of `rows`, or of `rows_out` once all were sent, are done in a second at the moment; None: not known.
+        bytes_per_second: the same in bytes.
+        seconds_left: how long the rest of the rows will take; None: not known.
+        attempt: how many attempts at the job there were before this one.
+        tasks: all tasks, in their order.
+    """
+
+    seconds: float
+    doing: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics_of: str = ""
+    step: int | None = None
+    steps_per_second: float | None = None
+    share: float | None = None
+    rows: int = 0
+    rows_total: int | None = None
+    rows_in: int = 0
+    rows_out: int = 0
+    rows_per_second: float | None = None
+    bytes_per_second: float | None = None
+    seconds_left: float | None = None
+    attempt: int = 0
+    tasks: Sequence[TaskView] = ()
+
+
+def in_order(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return metrics with those first that people look at first: losses, then accuracies, then all others in their order."""
+
+    def place(name: str) -> int:
+        return next((at for at, word in enumerate(_FIRST) if word in name.lower()), len(_FIRST))
+
+    return {name: metrics[name] for name in sorted(metrics, key=place)}
+
+
+def last_metrics(reports: Sequence[Mapping[str, object]]) -> tuple[str, int | None, dict[str, float]]:
+    """Return what the task that leads has reported last of each metric, when the job has ended.
+
+    Args: reports: everything that the tasks have reported (`Stats.reports`).
+    Returns: (the task's name, its last step, metrics in order); ("", None, {}) if nothing was reported.
+    """
+    names = sorted({str(one["task"]) for one in reports}, key=lambda name: (not name.startswith("chief"), name))
+    if not names:
+        return "", None, {}
+    step: int | None = None
+    metrics: dict[str, float] = {}
+    for one in reports:
+        if one["task"] == names[0]:
+            step = one["step"] if isinstance(one["step"], int) else step
+            found = {name: value for name, value in one.items() if name not in ("task", "step", "time_ns")}
+            metrics.update({name: value for name, value in found.items() if isinstance(value, float)})
+    return names[0], step, in_order(metrics)

@@ -1,0 +1,150 @@
+"""A `View` in words: numbers short enough for a display, and all of it as one line of text."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from akrunner.progress.views import TaskView, View
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+#: states whose word is not the one that people would use where others stand beside it
+_SHORT = {"ready": "waiting", "running": "in main()", "finished": "done"}
+#: how many tasks that differ a line names
+_NAMED = 3
+#: how many metrics stand before the speed of the training
+_BEFORE_STEPS = 2
+#: a whole number below is shown as it is
+_WHOLE = 100_000
+_UNITS = ("", "k", "M", "G", "T", "P")
+
+
+def number(value: float) -> str:
+    """Return a number with few figures: "0.02913", "12,345", "1.23M", "nan"."""
+    if not math.isfinite(value):
+        return str(value)
+    if abs(value) < _WHOLE:
+        return f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"
+    power = min((len(str(int(abs(value)))) - 1) // 3, len(_UNITS) - 1)
+    return f"{value / 1000**power:.3g}{_UNITS[power]}"
+
+
+def size(value: float) -> str:
+    """Return a number of bytes: "812 kB", "7.5 MB"."""
+    power = min((len(str(int(value))) - 1) // 3, len(_UNITS) - 1)
+    shown = value / 1000**power
+    return f"{shown:.0f} {_UNITS[power]}B" if shown >= 10 or not power else f"{shown:.1f} {_UNITS[power]}B"
+
+
+def seconds(value: float) -> str:
+    """Return a time: "4.2 s", "40 s", "3 min 20 s", "2 h 5 min", "3 d 4 h"."""
+    if value < 9.95:
+        return f"{max(value, 0.0):.1f} s"
+    whole = round(value)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    if whole < _DAY:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage, which is 100 only if nothing is left: "45 %"."""
+    return f"{math.floor(share * 100)} %"
+
+
+def doing(view: View) -> str:
+    """Return what the job is doing, in a word or two."""
+    return f"{view.doing}, attempt {view.attempt + 1}" if view.attempt else view.doing
+
+
+def metrics(view: View) -> list[str]:
+    """Return the newest metrics and the speed of the training, one text for each, what matters most first: "loss 0.291", "12.3 step/s",
+    "step 1,200"."""
+    found = named(view.metrics)
+    told = found[:_BEFORE_STEPS]
+    if view.steps_per_second is not None:
+        told.append(f"{number(round(view.steps_per_second, 2))} step/s")
+    if view.step is not None:
+        told.append(f"step {view.step:,}")
+    return [*told, *found[_BEFORE_STEPS:]]
+
+
+def named(found: Mapping[str, float]) -> list[str]:
+    """Return each metric with its value: "loss 0.291"."""
+    return [f"{name} {number(value)}" for name, value in found.items()]
+
+
+def rows(view: View) -> str:
+    """Return how many rows are done: "450,000 of 1M rows"; "" if there are none to speak of."""
+    if view.share is not None and view.rows_total is not None:
+        return f"{number(view.rows)} of {number(view.rows_total)} rows"
+    if view.rows_in and view.rows_out:
+        return f"{number(view.rows_in)} rows in, {number(view.rows_out)} out"
+    if view.rows_in or view.rows_out:
+        return f"{number(view.rows_in)} rows in" if view.rows_in else f"{number(view.rows_out)} rows out"
+    return f"{number(view.rows)} rows" if view.rows else ""
+
+
+def rates(view: View) -> list[str]:
+    """Return how fast rows go at the moment: "120,000 rows/s", "7.5 MB/s"; [] if that is not known."""
+    told = []
+    if view.rows_per_second is not None:
+        told.append(f"{number(round(view.rows_per_second, 0 if view.rows_per_second >= 10 else 1))} rows/s")
+        if view.bytes_per_second:
+            told.append(f"{size(view.bytes_per_second)}/s")
+    return told
+
+
+def left(view: View) -> str:
+    """Return how long the rest will take: "5 s left"; "" if that is not known."""
+    if view.seconds_left is None:
+        return ""
+    # no tenths: they would change too fast to be read, and be wrong
+    whole = max(round(view.seconds_left), 1)
+    return f"{whole} s left" if whole < _MINUTE else f"{seconds(whole)} left"
+
+
+def all_tasks(view: View, name: Callable[[str], str] = str) -> str:
+    """Return what the tasks are doing, all in one: "chief:0 in main()", "8 tasks: 6 waiting, 2 importing"; "" if there are none.
+
+    Args: name: returns the name by which a task is shown.
+    """
+    if len(view.tasks) == 1:
+        one = view.tasks[0]
+        return f"{name(one.name)} {one.doing}"
+    counted = Counter(_SHORT.get(task.state, task.state) for task in view.tasks).most_common()
+    if len(counted) == 1:
+        return f"{len(view.tasks)} tasks {view.tasks[0].doing}"
+    return f"{len(view.tasks)} tasks: {', '.join(f'{many} {short}' for short, many in counted)}" if counted else ""
+
+
+def different(view: View) -> list[TaskView]:
+    """Return the tasks that differ from the others."""
+    return [one for one in view.tasks if one.differs]
+
+
+def difference(task: TaskView, name: Callable[[str], str] = str) -> str:
+    """Return in what a task differs: "[worker:3] importing the script or taking its rows for 12 s". Args: name: as for `all_tasks`."""
+    long = "" if task.differs.startswith("slow") else f" for {seconds(task.seconds)}"
+    return f"[{name(task.name)}] {task.differs}{long}"
+
+
+def line(view: View, name: Callable[[str], str] = str) -> str:
+    """Return all of it as one line: "42 s: loss 0.291, 12.3 step/s; reading 45 %, 450,000 of 1M rows, 120,000 rows/s, 5 s left; 8 tasks
+    in main()". Args: name: as for `all_tasks`."""
+    share = [percent(view.share)] if view.share is not None else []
+    going = [part for part in (*share, rows(view), *rates(view), left(view)) if part]
+    odd = different(view)
+    told = [difference(one, name) for one in odd[:_NAMED]]
+    if len(odd) > _NAMED:
+        told.append(f"and {len(odd) - _NAMED:,} more")
+    parts = [
+        ", ".join(metrics(view)),
+        f"{doing(view)} {', '.join(going)}".rstrip(),
+        ", ".join([*filter(None, [all_tasks(view, name)]), *told]),
+    ]
+    return f"{seconds(view.seconds)}: {'; '.join(filter(None, parts))}"
