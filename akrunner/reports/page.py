@@ -173,7 +173,9 @@ def library() -> str:
     It is kept in the cache: to put it together takes two seconds of a processor, which who has stopped a job would wait for.
     """
     try:
-        folder = cache.made_once(cache.directory("vega", cache.key(metadata.version("vl-convert-python"), _EXPORTED)), _keep_library)
+        folder = cache.made_once(
+            cache.directory("vega", cache.key(metadata.version("vl-convert-python"), _EXPORTED)), _keep_library
+        )
         with open(os.path.join(folder, _LIBRARY), encoding="utf-8", newline="") as f:
             return f.read()
     except OSError:
