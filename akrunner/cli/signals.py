@@ -82,9 +82,14 @@ def watch() -> None:
 
 
 def _dropped(what: Any) -> None:
-    """Say nothing of a signal's exception that Python drops because it came in a destructor: `check` raises it once more."""
+    """Say nothing of a signal's exception that Python drops because it came in a destructor, and raise it once more soon."""
+    global _waiting
     if not isinstance(what.exc_value, (Interrupted, Terminated)):
         _unraisable(what)
+    elif _seen is not None and not _decided and _waiting is None:
+        _waiting = _Waiting(_seen, False, time.monotonic() + _AT_MOST)
+        signal.signal(signal.SIGALRM, _look_again)
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
 
 
 def end_by_it() -> None:

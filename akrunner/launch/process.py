@@ -210,6 +210,10 @@ class LocalProcess(abc.ABC):
                 os.close(fd)
             raise
 
+    def begins(self) -> None:
+        """Note that a job takes the process now. What the out-of-memory killer has ended until now was none of the job's."""
+        self._oom_before = cgroups.killed()
+
     def writer(self) -> frames.FrameWriter:
         """Return the writer of the frames that the process reads."""
         return frames.FrameWriter(self.input_fd)
@@ -227,14 +231,21 @@ class LocalProcess(abc.ABC):
             ended = self._awaited()
         except BaseException as e:
             ended = self._lost(f"waiting for it raised {type(e).__name__}: {e}")
-        # its parent may have told what memory it had
-        if ended.signal == signal.SIGKILL and not ended.memory:
-            out_of_memory = cgroups.killed() > self._oom_before
-            ended = replace(ended, memory=cgroups.memory_bytes(), out_of_memory=out_of_memory)
         # kill the processes that it started and left running
         self._signal_group(signal.SIGKILL)
-        self.exit = ended
+        self.exit = self._with_memory(ended)
         self._ended.set()
+
+    def _with_memory(self, ended: Exit) -> Exit:
+        """Return how the process ended with what memory it had, if it was killed and its parent has not told."""
+        if ended.signal != signal.SIGKILL or ended.memory:
+            return ended
+        try:
+            memory, out_of_memory = cgroups.memory_bytes(), cgroups.killed() > self._oom_before
+        except Exception:
+            # its end must be known, whatever else is not
+            return ended
+        return replace(ended, memory=memory, out_of_memory=out_of_memory)
 
     def _lost(self, why: str) -> Exit:
         return Exit(None, None, self.sampled_rss, self.sampled_cpu, time.time_ns(), f"an unknown exit code: {why}")

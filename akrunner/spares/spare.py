@@ -168,6 +168,7 @@ class Spare:
             env: the whole environment that the worker process is to have.
         """
         self._thread.join()
+        self.process.begins()
         become(self.process.input_fd, env, self.late, cwd, bundle)
         return self.process
 
@@ -176,6 +177,7 @@ class Spare:
         caller to close.
         """
         self._thread.join()
+        self.process.begins()
         leftovers.unwatch(self.process.pid)
         leftovers.unmark(self.mark)
         return [self.process.input_fd, self.process.output_fd, self.process.log_fd]

@@ -23,6 +23,7 @@ from akrunner.column_types import (
     WORDS,
     ColumnType,
     Family,
+    is_octets,
     limits,
     type_of,
     undeclared,
@@ -172,3 +173,18 @@ def test_the_page_is_that_of_the_table() -> None:
     spec.loader.exec_module(module)
     assert module.PAGE.read_text() == module.page(), "run scripts/gen-types"
     assert column_types.TABLE is module.TABLE
+
+
+@pytest.mark.parametrize(
+    ("kind", "octets"),
+    [
+        (pa.binary(), True),
+        (pa.large_binary(), True),
+        (pa.binary_view(), True),
+        (pa.binary(2), True),
+        (pa.string(), False),
+        (pa.int8(), False),
+    ],
+)
+def test_types_of_bytes(kind: pa.DataType, octets: bool) -> None:
+    assert is_octets(kind) == octets

@@ -10,7 +10,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from akrunner.column_types import Family, family_of
 from akrunner.errors import SinkError, SourceError
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.compression import Codec, Unpacked
@@ -297,8 +296,3 @@ def closing(batches: Iterator[pa.RecordBatch], close: Callable[[], Any]) -> Iter
         yield from batches
     finally:
         close()
-
-
-def is_blob(data_type: pa.DataType) -> bool:
-    """Whether the values of a type are bytes, however they are kept."""
-    return family_of(data_type) is Family.OCTETS

@@ -9,6 +9,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from akrunner.column_types import is_octets
 from akrunner.errors import SourceError
 from akrunner.io import parse, parse_csv
 from akrunner.io.ahead import ahead
@@ -17,7 +18,7 @@ from akrunner.io.compression import endings
 from akrunner.io.csv_options import COMMA, CsvOptions, word_of
 from akrunner.io.csv_text import TAB_ENDINGS, TABS, CsvText
 from akrunner.io.csv_writer import CsvRows
-from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing, is_blob
+from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing
 from akrunner.io.formats.lines import Lines
 from akrunner.io.shared import DISKS, Place
 from akrunner.io.text import BOM, Pieces, is_other
@@ -124,7 +125,7 @@ class Csv(Lines):
 
     def holds(self, data_type: pa.DataType) -> bool:
         # Arrow, which writes them, does not know views
-        return not (pa.types.is_nested(data_type) or is_blob(data_type) or str(data_type) == "string_view")
+        return not (pa.types.is_nested(data_type) or is_octets(data_type) or str(data_type) == "string_view")
 
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
         if self._settled == COMMA:

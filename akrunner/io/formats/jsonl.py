@@ -7,11 +7,12 @@ from typing import IO
 
 import pyarrow as pa
 
+from akrunner.column_types import is_octets
 from akrunner.errors import SourceError
 from akrunner.io import parse, parse_json
 from akrunner.io.ahead import ahead
 from akrunner.io.compression import endings
-from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing, is_blob
+from akrunner.io.formats.base import Counted, Opened, Opener, Reading, closed_on_failure, closing
 from akrunner.io.formats.lines import Lines
 from akrunner.io.json_arrays import ArrayParser, ArrayPieces, begins_array
 from akrunner.io.shared import DISKS, Place
@@ -50,7 +51,7 @@ class Jsonl(Lines):
         data_type = plain_type(data_type)
         values = data_type.value_type if is_list(data_type) else data_type
         # DuckDB, which writes them, has no such numbers
-        return not (is_blob(values) or pa.types.is_float16(values) or pa.types.is_decimal256(values))
+        return not (is_octets(values) or pa.types.is_float16(values) or pa.types.is_decimal256(values))
 
     def writer(self, stream: IO[bytes], schema: pa.Schema) -> Writer:
         return Plain(Dated(Finite(Gathered(JsonLines(stream), *_AT_ONCE)), self.name))

@@ -133,6 +133,27 @@ def test_of_a_killed_process_it_is_known_what_memory_it_had(
     assert end is not None and (end.memory, end.out_of_memory) == (2 * GIB, counts == (3, 4))
 
 
+def test_what_was_killed_before_a_job_took_the_process_does_not_count(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warm worker waits for its job."""
+    killed = iter([3, 4, 4])
+    monkeypatch.setattr(process, "cgroups", SimpleNamespace(killed=lambda: next(killed), memory_bytes=lambda: 2 * GIB))
+    one = StandIn(pipes, ended(None, signal.SIGKILL, GIB))
+    one.begins()
+    one.end.set()
+    end = one.wait(60)
+    assert end is not None and not end.out_of_memory
+
+
+def test_its_end_is_known_also_if_its_memory_is_not(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> int:
+        raise ValueError("no such limit")
+
+    monkeypatch.setattr(process, "cgroups", SimpleNamespace(killed=lambda: 0, memory_bytes=fails))
+    one = StandIn(pipes, ended(None, signal.SIGKILL, GIB))
+    one.end.set()
+    assert one.wait(60) == ended(None, signal.SIGKILL, GIB) and one.signals == [signal.SIGKILL]
+
+
 def test_an_end_that_nobody_knows_is_an_end_too(pipes: Pipes) -> None:
     one = StandIn(pipes, OSError("no such child"))
     one.sampled_rss, one.sampled_cpu = 5, 1.5

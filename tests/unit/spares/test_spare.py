@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from types import SimpleNamespace
 
+import pytest
+
+from akrunner.spares import spare as spare_module
 from akrunner.spares.spare import Memory, Spare
 
 
@@ -36,3 +39,19 @@ def test_what_it_has_printed_is_known_after_it_was_closed() -> None:
     finally:
         os.close(others)
         os.close(theirs)
+
+
+@pytest.mark.parametrize("given", ["order", "hand_over"])
+def test_its_process_learns_when_a_job_takes_it(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipes = [os.pipe() for _ in range(3)]
+    began: list[str] = []
+    process = SimpleNamespace(
+        pid=1 << 22, input_fd=pipes[0][1], output_fd=pipes[1][0], log_fd=pipes[2][0], begins=lambda: began.append("job")
+    )
+    monkeypatch.setattr(spare_module, "become", lambda *given: None)
+    spare = Spare(SimpleNamespace(), process, "no mark", [], 0.0)  # type: ignore[arg-type]
+    os.close(pipes[1][1])
+    spare.order({}, "/", "/b.zip") if given == "order" else spare.hand_over()
+    assert began == ["job"]
+    for fd in (*pipes[0], pipes[1][0], *pipes[2]):
+        os.close(fd)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import SinkError, SourceError
-from akrunner.io.formats.base import Format, Reading, closed_on_failure, closing, is_blob, pieces_of
+from akrunner.io.formats.base import Format, Reading, closed_on_failure, closing, pieces_of
 from akrunner.io.paths import Files
 
 AB = pa.schema([("a", pa.int64()), ("b", pa.string())])
@@ -117,10 +117,3 @@ def test_a_column_that_a_format_cannot_hold_is_named_with_its_title() -> None:
 
     with pytest.raises(SinkError, match=r"output: a file of whole numbers cannot hold column 'b' \(string\); write parquet"):
         Whole().check(AB)
-
-
-@pytest.mark.parametrize(
-    ("kind", "blob"), [(pa.binary(), True), (pa.large_binary(), True), (pa.string(), False), (pa.binary(2), True)]
-)
-def test_types_of_bytes(kind: pa.DataType, blob: bool) -> None:
-    assert is_blob(kind) == blob

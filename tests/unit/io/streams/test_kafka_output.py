@@ -211,3 +211,8 @@ def test_the_columns_are_checked_before_anything_is_sent() -> None:
     with pytest.raises(SinkError, match="key=idd: the rows have no such column"):
         kafka_output.check_columns(address, SCHEMA)
     kafka_output.check_columns(Address.of("kafka://b/t?key=id", ("key", "value"), SinkError, "output"), SCHEMA)
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(2)])
+def test_bytes_of_any_kind_are_sent_as_they_are(kind: pa.DataType) -> None:
+    assert kafka_output._octets(pa.array([b"\xff\0", None], kind)) == [b"\xff\0", None]

@@ -251,3 +251,9 @@ def test_a_stream_whose_entries_were_all_learned_may_be_trimmed(made: list[Redis
     entries, server = source(made)
     begun(entries, server, "9-1", {"last-generated-id": b"9-1"})
     assert server.asked[1][:2] == ("XGROUP", "CREATE") and server.asked[1][4] == b"9-1"
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(2)])
+def test_bytes_of_any_kind_are_written_as_they_are(kind: pa.DataType) -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([b"\xff\0"], kind)], ["b"])
+    assert redis._fields(batch) == [[b"b", b"\xff\0"]]

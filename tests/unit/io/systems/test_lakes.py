@@ -134,3 +134,7 @@ def test_the_server_of_a_store_is_that_of_other_outputs(monkeypatch: pytest.Monk
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:9000")
     assert lakes.endpoint_options("s3://b/t") == {"AWS_ENDPOINT_URL": "http://localhost:9000", "AWS_ALLOW_HTTP": "true"}
     assert lakes.endpoint_options("/b/t") == {} == lakes.endpoint_options("gs://b/t")
+
+
+def test_bytes_of_one_length_are_bytes() -> None:
+    assert lakes._stored(pa.field("id", pa.binary(2)), pa.binary(2), "t", False) == pa.binary()

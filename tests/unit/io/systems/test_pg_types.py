@@ -70,3 +70,10 @@ def test_what_is_written_is_the_same_or_refused() -> None:
     for kind in (pa.duration("s"), pa.list_(pa.list_(pa.int64())), pa.struct([("a", pa.int64())])):
         with pytest.raises(SinkError, match="for which PostgreSQL has none"):
             pg_types.written(pa.schema([("x", kind)]), "t")
+
+
+def test_bytes_of_one_length_are_bytea() -> None:
+    (column,) = pg_types.written(pa.schema([("id", pa.binary(2))]), "t")
+    assert (column.type, column.sent) == ("bytea", pa.binary())
+    sent = pg_types.sendable(pa.table({"id": pa.array([b"ab", None], pa.binary(2))}), [column])
+    assert sent.column("id").to_pylist() == [b"ab", None]

@@ -226,3 +226,7 @@ def test_a_close_that_fails_behind_the_commit_is_a_warning(file: str, monkeypatc
         out.commit()
     out.abort()
     assert read(file).to_pylist() == [{"x": 7}]
+
+
+def test_bytes_of_one_length_are_a_blob() -> None:
+    assert sqlite._sent("id", pa.binary(2), "t") == ("BLOB", pa.binary())
