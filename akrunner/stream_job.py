@@ -15,7 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
-from akrunner.errors import ConfigError, JobCancelledError
+from akrunner.errors import ConfigError, JobCancelledError, in_a_sentence
 from akrunner.io import streams
 from akrunner.io.limits import Limits, under
 from akrunner.io.streams.arriving import Arriving, Mark
@@ -332,6 +332,8 @@ class StreamJob:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            in_a_sentence(error, "the stream was stopped, and its processes have ended.")
         try:
             self.close()
         except BaseException:

@@ -363,3 +363,15 @@ def test_what_a_job_cannot_be_written_to() -> None:
             job.write_to("out.jsonl")
         with pytest.raises(ConfigError, match="output_schema="):
             job.write_to("kafka://b/t")
+
+
+def test_an_interrupted_block_ends_the_job_in_a_sentence() -> None:
+    def start(sink: RowSink, cancel: threading.Event) -> Outcome:
+        assert cancel.wait(ENDS)
+        raise JobCancelledError("the job was stopped")
+
+    with pytest.raises(KeyboardInterrupt) as raised, StreamJob(start, SCHEMA):
+        raise KeyboardInterrupt
+    assert raised.value._render_traceback_() == [  # type: ignore[attr-defined]
+        "KeyboardInterrupt: the stream was stopped, and its processes have ended."
+    ]
