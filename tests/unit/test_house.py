@@ -100,7 +100,7 @@ MAY: dict[str, set[str]] = {
     },
     "progress": {"engines"},
     "notebook": {"checks", "engines", "errors", "markup", "options", "progress"},
-    "stream_job": {"engines", "errors", "io", "spec"},
+    "stream_job": {"engines", "errors", "io", "markup", "spec"},
     "prepare": {
         "checks",
         "codec",
