@@ -35,14 +35,18 @@ others did, and the path of the full log.
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 from akrunner.redact import redacted
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+#: how many lines of a log an error shows in a notebook, whose cell has more of them, folded
+_NOTEBOOK_LINES = 5
 
 
 class AkrunnerError(Exception):
@@ -59,19 +63,17 @@ class AkrunnerError(Exception):
     results: Sequence[dict[str, Any]] = ()
 
     def _render_traceback_(self) -> list[str]:
-        """Return the lines that IPython shows: the user's own lines that led here, and the error.
+        """Return the lines that IPython shows: the script's own lines that failed, if there are any, those that led here, and the error.
 
         The hundred lines of akrunner's own frames are left out, as they say nothing more.
         """
-        lines: list[str] = []
-        for frame in traceback.extract_tb(self.__traceback__):
-            if frame.filename.startswith(_OURS):
-                break
-            if f"{os.sep}IPython{os.sep}" not in frame.filename:
-                cell = "ipykernel" in frame.filename or frame.filename.startswith("<")
-                where = f"this cell, line {frame.lineno}" if cell else f'File "{frame.filename}", line {frame.lineno}'
-                lines += [f"{where}, in {frame.name}", f"    {frame.line}"]
-        return [*lines, f"{type(self).__name__}: {self}"]
+        first, rest = self._in_two()
+        notes = [str(note) for note in getattr(self, "__notes__", ())]
+        return [*first, *_callers(self.__traceback__), f"{type(self).__name__}: {rest}", *notes]
+
+    def _in_two(self) -> tuple[list[str], str]:
+        """Return the lines of the script's own traceback, if there is one, and the rest of the text."""
+        return [], str(self)
 
 
 class ConfigError(AkrunnerError, ValueError):
@@ -198,13 +200,24 @@ class JobError(AkrunnerError):
         self.fault = False
 
     def __str__(self) -> str:
+        return self._told(self.failure.traceback if self.failure is not None else "")
+
+    def _in_two(self) -> tuple[list[str], str]:
+        own = self.failure.traceback.rstrip() if self.failure is not None else ""
+        return [own, ""] if own else [], self._told("", _NOTEBOOK_LINES)
+
+    def _told(self, own: str, most: int = 0) -> str:
+        """Return the error in words.
+
+        Args: own: the script's own traceback; "": it is left out; most: how many lines of the log are told, the last; 0: all that are known.
+        """
         parts = [super().__str__()]
+        if own:
+            parts.append(own.rstrip())
         failure = self.failure
         if failure is not None:
-            if failure.traceback:
-                parts.append(failure.traceback.rstrip())
             if failure.log_tail:
-                parts.append("last lines of its log:\n" + _indent(failure.log_tail.rstrip()))
+                parts.append("last lines of its log:\n" + _indent(failure.log_tail.rstrip().splitlines()[-most:]))
             if failure.log_path:
                 parts.append("full log: " + failure.log_path)
         if self.others:
@@ -285,5 +298,31 @@ class JobCancelledError(AkrunnerError):
     """The caller stopped the job."""
 
 
-def _indent(text: str) -> str:
-    return "\n".join("  | " + line for line in text.splitlines())
+def _indent(lines: Sequence[str]) -> str:
+    return "\n".join("  | " + line for line in lines)
+
+
+def in_a_sentence(error: BaseException, words: str) -> None:
+    """Have IPython show an exception that is none of akrunner's, and that a user's own action has raised, in a sentence."""
+    vars(error)["_render_traceback_"] = lambda: [f"{type(error).__name__}: {words}"]
+
+
+def _callers(trace: TracebackType | None) -> list[str]:
+    """Return lines for the user's own frames that led to an error: where each is, and its code."""
+    lines: list[str] = []
+    for frame in traceback.extract_tb(trace):
+        if frame.filename.startswith(_OURS):
+            break
+        if f"{os.sep}IPython{os.sep}" not in frame.filename:
+            lines += [f"{_place(frame.filename)}, line {frame.lineno}, in {frame.name}", f"    {frame.line}"]
+    return lines
+
+
+def _place(filename: str) -> str:
+    """Return the file of a frame in words: of a notebook's cell, its number."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    name_of = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)
+    named = name_of(filename)
+    if named is not None:
+        return " ".join(named)
+    return "this cell" if "ipykernel" in filename or filename.startswith("<") else f'File "{filename}"'

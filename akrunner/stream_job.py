@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -15,11 +16,12 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
-from akrunner.errors import ConfigError, JobCancelledError
+from akrunner.errors import AkrunnerError, ConfigError, JobCancelledError, in_a_sentence
 from akrunner.io import streams
 from akrunner.io.limits import Limits, under
 from akrunner.io.streams.arriving import Arriving, Mark
 from akrunner.io.streams.base import StreamSink, TransactionSink
+from akrunner.markup import in_notebook
 from akrunner.spec import TaskSpec
 
 #: how many output batches wait for the caller that iterates; if there are more, the scripts wait
@@ -149,6 +151,17 @@ class StreamJob:
 
     def __next__(self) -> pa.RecordBatch:
         """Return the next batch. Raises: the exception that the job failed with."""
+        try:
+            return self._next()
+        except KeyboardInterrupt as e:
+            if in_notebook():
+                # a cell that is interrupted leaves nothing that goes on, and the kernel does not end
+                self._stopped(e)
+                with contextlib.suppress(AkrunnerError):
+                    self.close()
+            raise
+
+    def _next(self) -> pa.RecordBatch:
         while (item := self._item()) is not None:
             if isinstance(item, _Rows):
                 return item.batch
@@ -318,6 +331,10 @@ class StreamJob:
         if error is not None and not isinstance(error, JobCancelledError):
             raise error
 
+    def _stopped(self, error: KeyboardInterrupt) -> None:
+        kept = f" It is kept as {self.run}." if self.run is not None else ""
+        in_a_sentence(error, f"the stream was stopped, and its processes have ended.{kept}")
+
     @property
     def remembers(self) -> bool:
         """Whether the source remembers what was read of it (`kafka://`, `redis://`, `files://`)."""
@@ -332,6 +349,8 @@ class StreamJob:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            self._stopped(error)
         try:
             self.close()
         except BaseException:

@@ -19,13 +19,12 @@ from akrunner.cli.guarded import emit, exit_codes, telling
 from akrunner.folders.words import printable, quoted
 from akrunner.foreign import in_words as in_words_of
 from akrunner.foreign import shortage
+from akrunner.packing.progress import PackProgress, view_of
 from akrunner.packing.result import needs_less, size_in_words
 from akrunner.progress import events
 from akrunner.progress.rates import Window
-from akrunner.progress.views import View
 
 if TYPE_CHECKING:
-    from akrunner.packing.progress import PackProgress
     from akrunner.packing.result import Packed
 
 EPILOG = (
@@ -107,21 +106,6 @@ def _told_to_go_on(output: str) -> Iterator[None]:
         if os.path.isdir(os.path.join(os.path.expanduser(output), ".pack")):
             stderr.say_aside("akrunner: what was packed so far is kept, and the same command goes on from there", e)
         raise
-
-
-def view_of(progress: PackProgress, packed: Window) -> View:
-    """Return how far a run is, for a display. Args: packed: takes how many bytes are packed so far."""
-    packed.add(progress.seconds, progress.bytes)
-    return View(
-        seconds=progress.seconds,
-        doing=progress.doing,
-        share=min(progress.rows / progress.total, 1.0) if progress.total else None,
-        rows=progress.rows,
-        rows_total=progress.total,
-        rows_per_second=progress.rate or None,
-        bytes_per_second=packed.rate,
-        seconds_left=progress.seconds_left,
-    )
 
 
 def _say_left_out(done: Packed) -> None:

@@ -255,6 +255,17 @@ class TaskResult:
     only_printed: bool = False
     only_asked: bool = False
 
+    def __repr__(self) -> str:
+        return (
+            f"<TaskResult {self.name}: {self.rows_in:,} rows in, {self.rows_out:,} out; {self.main_seconds:.1f} s in main; "
+            f"{self.exit}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from akrunner.engines import shown
+
+        return shown.task(self)
+
 
 @dataclass(frozen=True)
 class Stats:
@@ -332,6 +343,17 @@ class Stats:
         }
         metrics = {name: pa.array([report.get(name) for report in self.reports], pa.float64()) for name in names}
         return pa.table({**columns, **metrics})
+
+    def __repr__(self) -> str:
+        said = [f"{self.seconds:.1f} s, {self.main_seconds:.1f} s in main", f"{self.rows_in:,} rows in, {self.rows_out:,} out"]
+        for name, many in (("report", len(self.reports)), ("warning", len(self.warnings))):
+            said += [f"{many:,} {name}{'s' * (many != 1)}"] if many else []
+        return f"<Stats: {'; '.join([*said, f'bound: {self.bound}'])}>"
+
+    def _repr_html_(self) -> str:
+        from akrunner.engines import shown
+
+        return shown.stats(self)
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,11 @@ class Model:
     def __repr__(self) -> str:
         return f"Model({self.path!r})"
 
+    def _repr_html_(self) -> str:
+        from akrunner.model import shown
+
+        return shown.model(self)
+
     def save(self, uri: PathLike, overwrite: bool = False) -> str:
         """Copy the model to a directory, or to one file.
 

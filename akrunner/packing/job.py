@@ -20,8 +20,10 @@ from akrunner.checks import check_flag, check_path, is_within
 from akrunner.errors import AkrunnerError, ConfigError, JobError, ReadError, SinkError, WriteError
 from akrunner.foreign import in_words, ours, shortage
 from akrunner.io.paths import local_path
+from akrunner.notebook import live
 from akrunner.options import called
 from akrunner.packing import filejob, pictures, rowjob
+from akrunner.packing.cell import PackCell
 from akrunner.packing.described import check_columns, rounded, wider
 from akrunner.packing.given import Earlier, Given
 from akrunner.packing.progress import Meter, PackProgress
@@ -36,6 +38,13 @@ _NO_SPLIT = dict(zip(*splits_of(None)))
 
 def run_pack(asked: PackArguments) -> Packed:
     """Do what `akrunner.pack` does. Raises: what `akrunner.pack` raises."""
+    if asked.progress is None and live.wanted():
+        with PackCell(asked.output) as cell:
+            return _run(dataclasses.replace(asked, progress=cell.progress))
+    return _run(asked)
+
+
+def _run(asked: PackArguments) -> Packed:
     began = time.monotonic()
     settings = settings_of(asked)
     overwrite, dry_run, progress = asked.overwrite, asked.dry_run, asked.progress

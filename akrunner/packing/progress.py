@@ -7,6 +7,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from akrunner.progress.rates import Window
+from akrunner.progress.views import View
+
 #: seconds between two reports, and seconds over which the rate is measured
 _EVERY, _STRETCH = 0.2, 15.0
 
@@ -79,3 +82,18 @@ class Meter:
         rate = (self.rows - rows) / (now - first) if now > first else 0.0
         left = (self.total - self.rows) / rate if self.total is not None and rate > 0 else None
         self._tell(PackProgress(self.doing, self.rows, self.total, self.bytes, now - self._began, rate, left))
+
+
+def view_of(progress: PackProgress, packed: Window) -> View:
+    """Return how far a run is, for a display. Args: packed: takes how many bytes are packed so far."""
+    packed.add(progress.seconds, progress.bytes)
+    return View(
+        seconds=progress.seconds,
+        doing=progress.doing,
+        share=min(progress.rows / progress.total, 1.0) if progress.total else None,
+        rows=progress.rows,
+        rows_total=progress.total,
+        rows_per_second=progress.rate or None,
+        bytes_per_second=packed.rate,
+        seconds_left=progress.seconds_left,
+    )

@@ -55,6 +55,11 @@ class Packed:
     dry_run: bool = False
     label: str = ""
 
+    def _repr_html_(self) -> str:
+        from akrunner.packing import shown
+
+        return shown.packed(self)
+
 
 def needs_less(shortage: BaseException) -> str:
     """Return what a user can do about an error that tells of too little memory, or too few threads or open files."""

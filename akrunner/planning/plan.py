@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,6 +119,11 @@ class Plan:
         # a notebook shows this if the plan is the last line of a cell
         return str(self)
 
+    def _repr_html_(self) -> str:
+        from akrunner.planning import shown
+
+        return shown.plan([*_lines(self), *line_of_given(self.given)], {"input": _rows(self.columns[:SHOWN])})
+
 
 def _lines(plan: Plan) -> list[str]:
     started = "nothing was started" if plan.trial is None else "nothing was started but the script over the first rows"
@@ -204,8 +209,12 @@ def _named(column: str) -> str:
 
 
 def _table(columns: tuple[PlannedColumn, ...]) -> list[str]:
+    return side_by_side(_rows(columns))
+
+
+def _rows(columns: tuple[PlannedColumn, ...]) -> Sequence[tuple[str, ...]]:
     rows = [("column", "type", "the script gets", "nulls", "a null becomes")]
     rows += [
         (_named(one.name), one.type, one.feature, "?" if one.nulls is None else f"{one.nulls:,}", one.null) for one in columns
     ]
-    return side_by_side(rows)
+    return rows

@@ -63,6 +63,11 @@ class Result:
         said += [f"{count} warning{'' if count == 1 else 's'} (stats.warnings)"] if count else []
         return f"<Result: {'; '.join(said)}>"
 
+    def _repr_html_(self) -> str:
+        from akrunner.running import shown
+
+        return shown.result(self)
+
     def to_pandas(self) -> pandas.DataFrame:
         """Return the table as a pandas frame.
 

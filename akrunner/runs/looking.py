@@ -67,6 +67,20 @@ class Run(Record):
     def __repr__(self) -> str:
         return f"<Run {self.id}: {self.state}; {self.verb} {os.path.basename(self.script)}; {self.seconds:.1f} s>"
 
+    def _repr_html_(self) -> str:
+        from akrunner.runs import shown
+
+        return shown.run(self)
+
+
+class Runs(list[Run]):
+    """A list of runs, which a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        from akrunner.runs import shown
+
+        return shown.listed(self)
+
 
 def listed(failed: bool = False, limit: int | None = None) -> list[Run]:
     """Return the runs that are kept, the newest first.
@@ -82,7 +96,7 @@ def listed(failed: bool = False, limit: int | None = None) -> list[Run]:
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
         raise ConfigError(f"limit={limit!r}: give the number of runs, from 1 on")
     root = places.root(make=False)
-    found: list[Run] = []
+    found = Runs()
     asked = _Clusters()
     for number in places.numbers(root) if root is not None else ():
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,6 +122,11 @@ class PredictPlan:
         # a notebook shows this if the plan is the last line of a cell
         return str(self)
 
+    def _repr_html_(self) -> str:
+        from akrunner.planning import shown
+
+        return shown.plan([*_lines(self), *line_of_given(self.given)], {"input": _rows(self.columns[:SHOWN])})
+
 
 def plan_prediction(given: PredictArguments) -> PredictPlan:
     """Make a plan, as `akrunner.plan_predict` says.
@@ -225,6 +230,10 @@ def _warnings(columns: tuple[PredictColumn, ...], rows: int | None, workers: int
 
 
 def _table(columns: tuple[PredictColumn, ...]) -> list[str]:
+    return side_by_side(_rows(columns))
+
+
+def _rows(columns: tuple[PredictColumn, ...]) -> Sequence[tuple[str, ...]]:
     rows = [("column", "type", "feeds", "kept", "nulls", "a null becomes")]
     rows += [
         (
@@ -237,7 +246,7 @@ def _table(columns: tuple[PredictColumn, ...]) -> list[str]:
         )
         for one in columns
     ]
-    return side_by_side(rows)
+    return rows
 
 
 def _lines(plan: PredictPlan) -> list[str]:

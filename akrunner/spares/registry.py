@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Sequence
 
 from akrunner.launch.cgroups import memory_bytes
+from akrunner.markup import in_notebook as in_notebook
 from akrunner.spares.pool import Pool
 from akrunner.spares.wanted import Wanted
 
@@ -41,12 +41,6 @@ def after_job(wants: Sequence[Wanted]) -> None:
         pool = Pool(wants, min(len(wants), _MOST_IN_NOTEBOOKS), _PRELOAD, _IDLE_IN_NOTEBOOKS, most, hurry=False)
         _own.append(pool)
         _pools.insert(0, pool)
-
-
-def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return hasattr(shell, "kernel")
 
 
 def remove(pool: Pool) -> None:

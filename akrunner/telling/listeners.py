@@ -12,7 +12,9 @@ from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from akrunner.engines.base import Observer, Progress
-from akrunner.errors import JobCancelledError
+from akrunner.errors import JobCancelledError, in_a_sentence
+from akrunner.notebook import live
+from akrunner.notebook.jobs import JobCell
 from akrunner.outcomes import Ended, code_of, failure, success
 from akrunner.prepare.arguments import NotifyLike
 from akrunner.telling.logs import JOBS, Logs
@@ -87,11 +89,17 @@ class Telling:
             self._listeners.append(Logs(verb, script))
         if Spans.wanted():
             self._listeners.append(Spans(verb, script))
+        self._cell: JobCell | None = None
+        if observer is None and live.wanted():
+            self._cell = JobCell(f"{verb} {script}", answers=verb.startswith("predict"))
+            self._listeners.append(self._cell)
         self.observer = _Both(observer, self._listeners) if self._listeners else observer
         self._run: str | None = None
         self._ended = False
 
     def __enter__(self) -> Telling:
+        if self._cell is not None:
+            self._cell.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -101,6 +109,11 @@ class Telling:
         # somebody waits for the end of a job that was stopped
         stopped = not isinstance(error, Exception) or isinstance(error, JobCancelledError)
         body["message"] = body["message"] or "the job was stopped" * stopped
+        if isinstance(error, KeyboardInterrupt):
+            kept = f" It is kept as {self._run}." if self._run is not None else ""
+            in_a_sentence(
+                error, f"{self._about['verb']} {self._about['script']} was stopped, and its processes have ended.{kept}"
+            )
         if self._logged:
             # a command need not say it once more
             vars(error)["logged"] = True

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import pytest
 
 import akrunner
@@ -29,3 +32,35 @@ def test_a_notebook_shows_the_callers_own_lines_and_the_error() -> None:
 def test_an_error_carries_what_it_is_about() -> None:
     assert errors.ClusterError("no such job", missing=True).missing and not errors.ClusterError("no answer").missing
     assert issubclass(errors.DataError, ValueError) and issubclass(errors.ConfigError, ValueError)
+
+
+def test_a_notebook_shows_the_scripts_own_lines_first() -> None:
+    failure = errors.TaskFailure(
+        "chief:0", "it raised", 'File "t.py", line 3, in main\n    1 / 0\nZeroDivisionError\n', log_tail="step 1"
+    )
+    error = errors.ScriptFailedError("[chief:0] it raised", failure=failure)
+    error.add_note("warning: nobody was told")
+    with pytest.raises(errors.ScriptFailedError) as caught:
+        raise error
+    shown = caught.value._render_traceback_()
+    assert shown[:2] == ['File "t.py", line 3, in main\n    1 / 0\nZeroDivisionError', ""]
+    assert shown[-2:] == [
+        "ScriptFailedError: [chief:0] it raised\nlast lines of its log:\n  | step 1",
+        "warning: nobody was told",
+    ]
+    assert str(error).splitlines()[1:4] == ['File "t.py", line 3, in main', "    1 / 0", "ZeroDivisionError"]
+
+
+def test_a_cell_has_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = types.SimpleNamespace(format_code_name=lambda name: ("Cell", "In[3]") if "ipykernel" in name else None)
+    shell = types.SimpleNamespace(compile=compiler)
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
+    with pytest.raises(akrunner.ScriptError) as caught:
+        exec(compile("run('no-such-script.py', {'a': [1]})", "/tmp/ipykernel_7/12.py", "exec"), {"run": akrunner.run})
+    assert "Cell In[3], line 1, in <module>" in caught.value._render_traceback_()
+
+
+def test_an_interrupt_is_a_sentence() -> None:
+    error = KeyboardInterrupt()
+    errors.in_a_sentence(error, "it was stopped.")
+    assert error._render_traceback_() == ["KeyboardInterrupt: it was stopped."]  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from akrunner import stream_job
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
 from akrunner.errors import ConfigError, JobCancelledError, JobError
 from akrunner.io.streams.arriving import Mark
@@ -363,3 +364,42 @@ def test_what_a_job_cannot_be_written_to() -> None:
             job.write_to("out.jsonl")
         with pytest.raises(ConfigError, match="output_schema="):
             job.write_to("kafka://b/t")
+
+
+def test_an_interrupted_block_ends_the_job_in_a_sentence() -> None:
+    def start(sink: RowSink, cancel: threading.Event) -> Outcome:
+        assert cancel.wait(ENDS)
+        raise JobCancelledError("the job was stopped")
+
+    with pytest.raises(KeyboardInterrupt) as raised, StreamJob(start, SCHEMA):
+        raise KeyboardInterrupt
+    assert raised.value._render_traceback_() == [  # type: ignore[attr-defined]
+        "KeyboardInterrupt: the stream was stopped, and its processes have ended."
+    ]
+
+
+@pytest.mark.parametrize("notebook", [True, False])
+def test_a_loop_that_is_interrupted_ends_the_job_in_a_notebook_alone(notebook: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command goes on with what was read."""
+    ended = threading.Event()
+
+    def start(sink: RowSink, cancel: threading.Event) -> Outcome:
+        assert cancel.wait(ENDS)
+        ended.set()
+        raise JobCancelledError("the job was stopped")
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stream_job, "in_notebook", lambda: notebook)
+    job = StreamJob(start, SCHEMA, run="r7")
+    with monkeypatch.context() as patched:
+        patched.setattr(job, "_item", interrupted)
+        with pytest.raises(KeyboardInterrupt) as raised:
+            next(job)
+    assert ended.is_set() is notebook
+    job.close()
+    if notebook:
+        assert raised.value._render_traceback_() == [  # type: ignore[attr-defined]
+            "KeyboardInterrupt: the stream was stopped, and its processes have ended. It is kept as r7."
+        ]

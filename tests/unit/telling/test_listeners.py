@@ -14,6 +14,9 @@ from akrunner.errors import ConfigError, JobCancelledError, ScriptFailedError, S
 from akrunner.telling import listeners
 from akrunner.telling.listeners import Telling, name_of
 from tests.unit.engines.test_base import stats
+from tests.unit.notebook.kernel import Shown, kernel
+
+__all__ = ["kernel"]
 
 
 def asked(**given: Any) -> Any:
@@ -127,3 +130,17 @@ def test_what_people_call_it() -> None:
     assert [name_of(one) for one in ("/a/train.py", Path("model.zip"), "model/", name_of, stats(), "")] == [
         "train.py", "model.zip", "model", "name_of", "Stats", "?",
     ]  # fmt: skip
+
+
+def test_in_a_notebook_a_job_without_an_observer_is_shown(kernel: Shown) -> None:
+    with pytest.raises(KeyboardInterrupt) as raised, Telling("run", "/a/s.py", asked(), None) as told:
+        told.begun(run("r7"))
+        assert told.observer is not None
+        told.observer.progress(Progress(1.0, 0, 0, 0, 0, {"chief:0": "running"}, {}))
+        raise KeyboardInterrupt
+    assert kernel.plain[-1].startswith("run s.py: stopped after")
+    assert raised.value._render_traceback_() == [  # type: ignore[attr-defined]
+        "KeyboardInterrupt: run s.py was stopped, and its processes have ended. It is kept as r7."
+    ]
+    observer: Any = object()
+    assert Telling("run", "s.py", asked(), observer).observer is observer, "who has an observer shows what she wants"
