@@ -32,6 +32,7 @@ from akrunner.engines.inputs.wording import verdict
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.kept import KeptRun
 from akrunner.engines.onlooker import Onlooker
+from akrunner.engines.supervision.states import RESTARTING
 from akrunner.engines.supervisor import AttemptFailed, Supervisor
 from akrunner.engines.tables import JobTables
 from akrunner.engines.workdir import WorkDir
@@ -43,8 +44,6 @@ from akrunner.launch.guard import Guard
 from akrunner.patience import Patience
 from akrunner.spec import JobSpec
 
-#: the state of a task that is to be started again
-WAITING = "waiting to start again"
 #: seconds between looks whether a wait is to end early
 _TICK = 0.1
 
@@ -224,7 +223,7 @@ class _Attempts:
 
 def _waiting(run: JobRun, attempt: int) -> Progress:
     """Return the progress of a job between two attempts."""
-    states = {task.name: WAITING for task in run.job.cluster.tasks}
+    states = {task.name: RESTARTING for task in run.job.cluster.tasks}
     return Progress(time.monotonic() - run.began, 0, 0, 0, 0, states, {}, tuple(run.warnings), attempt=attempt)
 
 

@@ -176,8 +176,8 @@ class Progress:
         bytes_in: bytes sent to the workers.
         rows_out: rows received from the workers.
         bytes_out: bytes received from the workers.
-        states: task -> what it is doing.
-        reports: task -> the metrics it reported last.
+        states: task -> what it is doing: the word of a `TaskState`, or `RESTARTING`, between two attempts.
+        reports: task -> of each metric what it reported last.
         warnings: the warnings so far.
         tasks: task -> how far it is.
         rows_total: how many rows the input has; None: nobody knows yet.

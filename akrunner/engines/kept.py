@@ -91,6 +91,7 @@ class KeptRun:
             "rows_out": told.rows_out,
             "bytes_out": told.bytes_out,
             "states": told.states,
+            "task_rows_out": {name: one.rows_out for name, one in told.tasks.items()},
             "host": _host(),
             **used(),  # type: ignore[typeddict-item]
         }

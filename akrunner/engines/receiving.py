@@ -25,6 +25,7 @@ from akrunner.engines.supervision.states import Failed, LastWord, State
 from akrunner.engines.tensorboard import EventFiles
 from akrunner.errors import DataError, InputLostError, JobError, ProtocolError, WriteError
 from akrunner.foreign import underway
+from akrunner.history.reported import join
 from akrunner.launch import events as said
 from akrunner.spec import TaskSpec
 from akrunner.wire.frames import WireError
@@ -44,8 +45,7 @@ class Receiver:
 
     Attributes:
         reports: everything the tasks reported.
-        metrics: the metrics that each task reported last, by its name.
-        steps: the newest step that each task has reported, by its name.
+        latest: what each task reported last, by its name, as `akrunner.history.reported.latest`.
     """
 
     def __init__(self, run: JobRun, group: TaskGroup) -> None:
@@ -55,12 +55,17 @@ class Receiver:
             ConfigError: the directory for TensorBoard cannot be made.
         """
         self.reports: list[dict[str, Any]] = []
-        self.metrics: dict[str, Mapping[str, float]] = {}
-        self.steps: dict[str, int] = {}
+        self.latest: dict[str, dict[str, Any]] = {}
         self._run = run
         self._group = group
         self._columns = OutputColumns(run.job)
         self._board = EventFiles(run.job.tensorboard, run.warnings) if run.job.tensorboard is not None else None
+
+    @property
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """The metrics that each task reported last, by its name. A task that has reported none, or taken them back, is left out."""
+        found = {task: {name: one for name, one in told.items() if name != "step"} for task, told in self.latest.items()}
+        return {task: metrics for task, metrics in found.items() if metrics}
 
     def take(self, event: said.Event, state: State) -> on.Event | None:
         """Handle one message of a task.
@@ -173,17 +178,11 @@ class Receiver:
         return _failed(task, FailureKind.OUTPUT, self._columns.refused(why))
 
     def _report(self, event: said.Report) -> None:
-        name = event.task.name
-        data = event.body
-        if data["metrics"]:
-            self.metrics[name] = data["metrics"]
-        else:
-            self.metrics.pop(name, None)
-        if data["step"] is not None:
-            self.steps[name] = data["step"]
+        name, data = event.task.name, event.body
         if self._board is not None:
             self._board.write(name, data["metrics"], data["step"], data["time_ns"])
         self.reports.append({"task": name, "step": data["step"], "time_ns": data["time_ns"], **data["metrics"]})
+        join(self.latest, self.reports[-1])
         self._run.kept.report(self.reports[-1])
 
     def _closed(self, event: said.Closed) -> on.Event:

@@ -129,7 +129,7 @@ class Supervisor:
                 self._tick()
         if self._state.verdict.ending is Ending.SUCCEEDED:
             self._onlooker.tell(self._progress)
-        self._run.kept.sample(self._progress, self._used, last=True)
+        self._run.kept.sample(self._progress, self._group.used, last=True)
         return self._state.verdict
 
     def _happened(self, event: on.Event) -> None:
@@ -159,7 +159,7 @@ class Supervisor:
         cpu = self._group.sample()
         self._run.hear()
         self._onlooker.tell(self._progress)
-        self._run.kept.sample(self._progress, self._used)
+        self._run.kept.sample(self._progress, self._group.used)
         told = self._run.guard.check()
         if told is not None:
             self._run.warnings.append(told)
@@ -234,7 +234,7 @@ class Supervisor:
             rows_out=sum(record.rows_out for record in tasks.values()),
             bytes_out=sum(record.bytes_out for record in tasks.values()),
             states={task.name: record.state.value for task, record in tasks.items()},
-            reports=dict(self._receiver.metrics),
+            reports=self._receiver.metrics,
             warnings=tuple(self._run.warnings),
             tasks={task.name: self._task_progress(task) for task in tasks},
             rows_total=feeder.extent.rows if feeder.extent is not None else None,
@@ -247,14 +247,7 @@ class Supervisor:
     def _task_progress(self, task: TaskSpec) -> TaskProgress:
         session = self._group.sessions.get(task)
         sent = session.rows_sent if session is not None else 0
-        return TaskProgress(sent, self._state.tasks[task].rows_out, self._receiver.steps.get(task.name))
-
-    def _used(self) -> dict[str, dict[str, float]]:
-        """Return what is kept of a moment beside the progress."""
-        return {
-            **self._group.used(),
-            "task_rows_out": {task.name: record.rows_out for task, record in self._state.tasks.items()},
-        }
+        return TaskProgress(sent, self._state.tasks[task].rows_out, self._receiver.latest.get(task.name, {}).get("step"))
 
     def _outcome(self) -> Outcome:
         group, tasks = self._group, self._state.tasks

@@ -31,6 +31,7 @@ from akrunner.errors import ConfigError
 from akrunner.foreign import in_words, redacted
 from akrunner.history import arguments, places, record, series
 from akrunner.history.record import Record
+from akrunner.history.reported import latest
 from akrunner.leftovers import remove
 
 #: environment variable that turns it off for a process: 0, no or false
@@ -148,7 +149,8 @@ class Keeping:
             self._begin(script, tasks, engine, versions)
         except OSError as e:
             self._given_up()
-            return [f"this run is not kept: {in_words(e)} ({_KNOB})"]
+            lost = ", and there is no report of it (report=, --report)" if self._page is not None else ""
+            return [f"this run is not kept{lost}: {in_words(e)} ({_KNOB})"]
         try:
             places.prune_sometimes(os.path.dirname(str(self.path)), (int(str(self.id)[1:]),))
         except ConfigError as e:
@@ -221,7 +223,7 @@ class Keeping:
             ended=time.time(),
             stats=told,
             results=[{**dataclasses.asdict(task), "log_tail": ""} for task in result.tasks],
-            metrics=_last(stats.reports),
+            metrics=latest(stats.reports),
             warnings=record.shortened(stats.warnings),
             output=redacted(output) if output is not None else None,
             work_dir=result.work_dir,
@@ -249,7 +251,7 @@ class Keeping:
             self._record = None
             self._given_up()
             return
-        metrics = _last(series.read(self.path, series.METRICS)) if self.path is not None else {}
+        metrics = latest(series.read(self.path, series.METRICS)) if self.path is not None else {}
         told = self._end(
             **record.failed(error, getattr(error, "warnings", ())), metrics=metrics, work_dir=getattr(error, "work_dir", None)
         )
@@ -287,13 +289,6 @@ class WriteFault(OSError):
     def __init__(self, words: str) -> None:
         super().__init__(words)
         self.strerror = words
-
-
-def _last(reports: Any) -> dict[str, dict[str, Any]]:
-    """Return by task what it reported last."""
-    return {
-        report["task"]: {name: value for name, value in report.items() if name not in ("task", "time_ns")} for report in reports
-    }
 
 
 def _versions() -> dict[str, str]:

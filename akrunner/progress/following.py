@@ -6,17 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from akrunner.engines.base import Progress, TaskProgress
-from akrunner.engines.supervision.states import TaskState
+from akrunner.engines.supervision.states import RESTARTING, TaskState
 from akrunner.progress.rates import Window
 from akrunner.progress.tasks import differing, in_words
-from akrunner.progress.views import ENDING, PREDICTING, READING, RUNNING, STARTING, TaskView, View, in_order
+from akrunner.progress.views import ENDING, PREDICTING, READING, RUNNING, STARTING, WAITING, TaskView, View, in_order
 
 #: seconds over which the time that is left is estimated: longer than a rate, as it should not jump
 _ESTIMATE_SECONDS = 20.0
 #: no share is shown as the whole before all is done
 _NOT_ALL = 0.999
-#: how many metrics of a task are remembered
-_MOST_METRICS = 50
 #: states in which a task's script runs
 _AT_WORK = (TaskState.RUNNING.value, TaskState.SERVING.value)
 #: and before it does
@@ -42,7 +40,6 @@ class Follower:
         self._steps: dict[str, Window] = {}
         self._written: dict[str, Window] = {}
         self._since: dict[str, tuple[str, float]] = {}
-        self._metrics: dict[str, dict[str, float]] = {}
 
     def take(self, progress: Progress, now: float) -> View:
         """Return what is to be shown.
@@ -52,9 +49,8 @@ class Follower:
             now: the time in seconds, of a clock that is never set back.
         """
         if progress.attempt != self._attempt:
-            # its numbers begin anew, and its metrics are those of another model
+            # its numbers begin anew
             self._begin(progress.attempt)
-        self._remember(progress.reports)
         tasks = self._tasks(progress, now)
         doing = self._doing(progress)
         view = View(
@@ -66,10 +62,12 @@ class Follower:
             attempt=progress.attempt,
             tasks=tasks,
         )
-        return self._with_metrics(self._with_rows(view, progress, now), tasks)
+        return _with_metrics(self._with_rows(view, progress, now), progress.reports)
 
     def _doing(self, progress: Progress) -> str:
         states = list(progress.states.values())
+        if RESTARTING in states:
+            return WAITING
         at_work = any(state in _AT_WORK for state in states)
         begun = progress.rows_in > 0 and not progress.fed
         if not at_work and any(state in _BEFORE for state in states):
@@ -119,30 +117,6 @@ class Follower:
         read = 1.0 if progress.fed else min(progress.share_read, _NOT_ALL)
         return read * min(answered, 1.0)
 
-    def _remember(self, reports: Mapping[str, Mapping[str, float]]) -> None:
-        """Keep what tasks report beside what they have reported before: a script may report its loss often, and others now and then."""
-        for task in [one for one in self._metrics if one not in reports]:
-            # an empty report says that its metrics hold no longer
-            del self._metrics[task]
-        for task, reported in reports.items():
-            known = self._metrics.setdefault(task, {})
-            known.update(reported)
-            for name in list(known)[: max(0, len(known) - _MOST_METRICS)]:
-                del known[name]
-
-    def _with_metrics(self, view: View, tasks: Sequence[TaskView]) -> View:
-        lead = next((one for one in tasks if self._metrics.get(one.name)), None)
-        if lead is None:
-            lead = next((one for one in tasks if one.step is not None), None)
-            return replace(view, step=lead.step, steps_per_second=lead.steps_per_second) if lead is not None else view
-        return replace(
-            view,
-            metrics=in_order(self._metrics[lead.name]),
-            metrics_of=lead.name,
-            step=lead.step,
-            steps_per_second=lead.steps_per_second,
-        )
-
     def _tasks(self, progress: Progress, now: float) -> Sequence[TaskView]:
         made = [
             self._task(name, state, progress.tasks.get(name, TaskProgress()), now) for name, state in progress.states.items()
@@ -170,3 +144,19 @@ class Follower:
             steps.rate if at_work else None,
             written.rate if at_work and so_far.rows_out else None,
         )
+
+
+def _with_metrics(view: View, reports: Mapping[str, Mapping[str, float]]) -> View:
+    """Return the view with the metrics of the task that leads. Args: reports: as of `Progress`."""
+    lead = next((one for one in view.tasks if reports.get(one.name)), None)
+    lead = lead or next((one for one in view.tasks if one.step is not None), None)
+    if lead is None:
+        return view
+    metrics = reports.get(lead.name, {})
+    return replace(
+        view,
+        metrics=in_order(metrics),
+        metrics_of=lead.name if metrics else "",
+        step=lead.step,
+        steps_per_second=lead.steps_per_second,
+    )

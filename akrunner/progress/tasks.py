@@ -24,8 +24,8 @@ _LEAST = 3
 
 
 def in_words(state: str) -> str:
-    """Return a state in words for people. Args: state: the word of a `TaskState`."""
-    return _STATES[state].doing
+    """Return a state in words for people. Args: state: the word of a `TaskState`; any other, such as `RESTARTING`, is in words already."""
+    return _STATES[state].doing if state in _STATES else state
 
 
 def differing(tasks: Sequence[TaskView]) -> Mapping[str, str]:
@@ -35,7 +35,7 @@ def differing(tasks: Sequence[TaskView]) -> Mapping[str, str]:
 
 def _behind(tasks: Sequence[TaskView]) -> dict[str, str]:
     """Return the tasks that the others are ahead of, if they are fewer than these."""
-    ranks = {one.name: _RANKS[state] for one in tasks if (state := _STATES[one.state]) in _RANKS}
+    ranks = {one.name: _RANKS[state] for one in tasks if (state := _STATES.get(one.state)) in _RANKS}
     if not ranks:
         return {}
     usual = sorted(ranks.values())[len(ranks) // 2]

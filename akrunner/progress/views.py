@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from akrunner.history.reported import latest
+
 #: metrics with these words in their names are shown first
 _FIRST = ("loss", "acc")
 
 #: what a job may be doing
-STARTING, READING, RUNNING, PREDICTING, ENDING = "starting", "reading", "running", "predicting", "ending"
+STARTING, READING, RUNNING, PREDICTING, ENDING, WAITING = "starting", "reading", "running", "predicting", "ending", "waiting"
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class TaskView:
 
     Attributes:
         name: its name, such as `worker:0`.
-        state: what it is doing: the word of a `TaskState`.
+        state: what it is doing: the word of a `TaskState`, or `RESTARTING`.
         doing: the same in words for people.
         seconds: for how long it has been doing that.
         rows_in: rows that it was sent.
@@ -47,8 +49,8 @@ class View:
 
     Attributes:
         seconds: time since the job, or its newest attempt, started.
-        doing: what the job is doing: starting, reading, running, predicting or ending; or a word of a run that has no tasks, as
-            `akrunner pack` has: listing, writing.
+        doing: what the job is doing: starting, reading, running, predicting, ending, or waiting (to be started again);
+            or a word of a run that has no tasks, as `akrunner pack` has: listing, writing.
         metrics: the newest metrics of the task that leads (the chief, or the first that reports), those about a loss and an
             accuracy first.
         metrics_of: the name of that task; "" if none has reported any.
@@ -99,14 +101,7 @@ def last_metrics(reports: Sequence[Mapping[str, object]]) -> tuple[str, int | No
     Args: reports: everything that the tasks have reported (`Stats.reports`).
     Returns: (the task's name, its last step, metrics in order); ("", None, {}) if nothing was reported.
     """
-    names = sorted({str(one["task"]) for one in reports}, key=lambda name: (not name.startswith("chief"), name))
-    if not names:
-        return "", None, {}
-    step: int | None = None
-    metrics: dict[str, float] = {}
-    for one in reports:
-        if one["task"] == names[0]:
-            step = one["step"] if isinstance(one["step"], int) else step
-            found = {name: value for name, value in one.items() if name not in ("task", "step", "time_ns")}
-            metrics.update({name: value for name, value in found.items() if isinstance(value, float)})
-    return names[0], step, in_order(metrics)
+    found = latest(reports)
+    steps = {task: told.pop("step") for task, told in found.items()}
+    lead = min(found, key=lambda task: (not found[task], not task.startswith("chief"), task), default="")
+    return lead, steps.get(lead), in_order(found.get(lead, {}))

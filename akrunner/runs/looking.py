@@ -15,6 +15,7 @@ from akrunner.foreign import ours
 from akrunner.history import logs as kept_logs
 from akrunner.history import places, record, series
 from akrunner.history.record import Record
+from akrunner.history.reported import latest
 
 #: Flink's words for how a job has ended -> ours
 _ENDED = {"FINISHED": record.SUCCEEDED, "FAILED": record.FAILED, "CANCELED": record.STOPPED}
@@ -41,8 +42,8 @@ class Run(Record):
 
     @property
     def progress(self) -> list[dict[str, Any]]:
-        """How far the job was, about once a second: dicts with time_ns, seconds, rows_in, bytes_in, rows_out, bytes_out, and by task
-        states, rss (bytes) and cpu_seconds."""
+        """How far the job was, about once a second: dicts with the fields of `akrunner.history.samples.Sample`: time_ns, attempt, seconds,
+        rows_in, bytes_in, rows_out, bytes_out; by task states, task_bytes_in, task_rows_out, memory and rss (bytes), cpu_seconds; host."""
         return list(series.read(self.path, series.PROGRESS))
 
     @property
@@ -138,16 +139,8 @@ def _read(root: str, number: int) -> Run:
     made = Run(**{**vars(found), "metrics": metrics, "path": path})
     if made.state != record.RUNNING:
         return made
-    made = dataclasses.replace(made, metrics=_metrics(path))
+    made = dataclasses.replace(made, metrics=latest(made.reports))
     return dataclasses.replace(made, state=record.LOST, ended=places.last_written(path)) if record.is_lost(made) else made
-
-
-def _metrics(path: str) -> dict[str, dict[str, Any]]:
-    """Return by task what was reported last, of a run whose process has not written it yet."""
-    return {
-        str(one.get("task")): {name: record.number(value) for name, value in one.items() if name not in ("task", "time_ns")}
-        for one in series.read(path, series.METRICS)
-    }
 
 
 class _Clusters:

@@ -98,9 +98,9 @@ MAY: dict[str, set[str]] = {
         "urls",
         "wire",
     },
-    "progress": {"engines"},
+    "progress": {"engines", "history"},
     "notebook": {"checks", "engines", "errors", "markup", "options", "progress"},
-    "stream_job": {"engines", "errors", "io", "markup", "spec"},
+    "stream_job": {"engines", "errors", "foreign", "io", "markup", "spec"},
     "prepare": {
         "checks",
         "codec",

@@ -14,6 +14,9 @@ from akrunner.wire.messages import Closed
 
 Value = TypeVar("Value")
 
+#: what a task is said to do between two attempts, in which it is none of an attempt: no `TaskState`
+RESTARTING = "waiting to start again"
+
 
 def changed(value: Value, fields: Mapping[str, Any]) -> Value:
     """Return a copy of a frozen dataclass with other values in some fields.

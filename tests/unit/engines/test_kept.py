@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from akrunner.engines.base import Progress
+from akrunner.engines.base import Progress, TaskProgress
 from akrunner.engines.kept import KeptRun
 from akrunner.history import series
 from akrunner.history.logs import LogReader
@@ -16,7 +16,7 @@ from akrunner.spec import TaskSpec
 from tests.conftest import no_file_longer_than
 
 TASK = TaskSpec("worker", 0)
-PROGRESS = Progress(1.5, 10, 100, 5, 50, {"worker:0": "main"}, {})
+PROGRESS = Progress(1.5, 10, 100, 5, 50, {"worker:0": "main"}, {}, tasks={"worker:0": TaskProgress(10, 5)})
 
 
 def test_logs_reports_and_progress_are_written(tmp_path: Path) -> None:
@@ -35,6 +35,7 @@ def test_logs_reports_and_progress_are_written(tmp_path: Path) -> None:
     assert [one["loss"] for one in series.read(str(tmp_path), series.METRICS)] == [0.5]
     first, last = series.read(str(tmp_path), series.PROGRESS)
     assert first["rows_in"] == 10 and first["states"] == {"worker:0": "main"} and first["rss"] == {"worker:0": 7}
+    assert first["task_rows_out"] == {"worker:0": 5}
     assert "rss" not in last
 
 

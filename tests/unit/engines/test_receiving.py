@@ -210,11 +210,11 @@ def test_chunks_without_an_answer_go_to_a_sink_that_takes_them() -> None:
 
 def test_reports_are_kept_and_the_last_metrics_of_each_task(tmp_path: Path) -> None:
     host = Host(tensorboard=str(tmp_path / "board"))
-    for step, metrics in ((1, {"loss": 2.0}), (2, {"loss": 1.0})):
+    for step, metrics in ((1, {"loss": 2.0, "acc": 0.5}), (2, {"loss": 1.0})):
         assert host.take(said.Report, {"metrics": metrics, "step": step, "time_ns": 4}) is None
-    assert host.receiver.metrics == {"chief:0": {"loss": 1.0}}
+    assert host.receiver.metrics == {"chief:0": {"loss": 1.0, "acc": 0.5}}
     assert host.receiver.reports == [
-        {"task": "chief:0", "step": 1, "time_ns": 4, "loss": 2.0},
+        {"task": "chief:0", "step": 1, "time_ns": 4, "loss": 2.0, "acc": 0.5},
         {"task": "chief:0", "step": 2, "time_ns": 4, "loss": 1.0},
     ]
     host.take(said.Report, {"metrics": {}, "step": None, "time_ns": 5})

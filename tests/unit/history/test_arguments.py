@@ -18,7 +18,14 @@ def kept(**given: Any) -> arguments.Kept:
 
 def test_defaults_and_what_the_verb_does_not_take_are_left_out() -> None:
     made = kept(
-        script=Path("t.py"), num_ps=None, num_workers=2, user_files=(), max_bad_rows="100", keep_run=True, flush_seconds=1.0
+        script=Path("t.py"),
+        num_ps=None,
+        num_workers=2,
+        user_files=(),
+        max_bad_rows="100",
+        keep_run=True,
+        flush_seconds=1.0,
+        report="r.html",
     )
     assert made.values == {"script": "t.py", "num_workers": 2} and made.left_out == {}
 

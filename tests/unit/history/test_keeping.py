@@ -150,6 +150,16 @@ def test_a_place_that_cannot_be_written_is_one_warning(tmp_path: Path, monkeypat
     )
 
 
+def test_without_a_run_there_is_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with Keeping("run", {}, None, page=lambda record, folder: None) as run:
+        (told,) = begun(run)
+    assert told.startswith(
+        "this run is not kept, and there is no report of it (report=, --report): there is no directory for it"
+    )
+
+
 def test_a_disk_that_is_full_at_the_end_is_a_warning(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = outcome()
     with Keeping("run", {}, None) as run:

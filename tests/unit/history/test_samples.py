@@ -11,7 +11,7 @@ from akrunner.engines.kept import KeptRun
 from akrunner.history import samples, series
 
 PROGRESS = Progress(1.5, 10, 100, 5, 50, {"worker:0": "running"}, {})
-USED = {name: {"worker:0": 1} for name in ("task_bytes_in", "task_rows_out", "memory", "rss", "cpu_seconds")}
+USED = {name: {"worker:0": 1} for name in ("task_bytes_in", "memory", "rss", "cpu_seconds")}
 DOCS = Path(__file__).parents[3] / "docs" / "runs.md"
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from akrunner.engines.supervision.states import TaskState
+from akrunner.engines.supervision.states import RESTARTING, TaskState
 from akrunner.progress import events
-from akrunner.progress.views import ENDING, PREDICTING, READING, RUNNING, STARTING, TaskView, View
+from akrunner.progress.views import ENDING, PREDICTING, READING, RUNNING, STARTING, WAITING, TaskView, View
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "progress.schema.json").read_text())
 NOW = 1_790_000_000_123_456_789
@@ -29,9 +29,9 @@ def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     # what it says of states and of kinds is all there is
     told = SCHEMA["$defs"]["progress"]["properties"]
-    assert told["tasks"]["items"]["properties"]["state"]["enum"] == [state.value for state in TaskState]
+    assert told["tasks"]["items"]["properties"]["state"]["enum"] == [*(state.value for state in TaskState), RESTARTING]
     assert SCHEMA["properties"]["event"]["enum"] == [events.PROGRESS, events.WARNING, events.NOTE, events.LOG, events.END]
-    assert all(word in told["doing"]["description"] for word in (STARTING, READING, RUNNING, PREDICTING, ENDING))
+    assert all(word in told["doing"]["description"] for word in (STARTING, READING, RUNNING, PREDICTING, ENDING, WAITING))
     assert SCHEMA["properties"]["version"]["const"] == events.VERSION
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from akrunner.engines.supervision.states import TaskState
+from akrunner.engines.supervision.states import RESTARTING, TaskState
 from akrunner.progress.tasks import differing, in_words
 from akrunner.progress.views import TaskView
 
@@ -34,8 +34,9 @@ def test_those_that_are_behind_or_have_failed_differ(states: list[str], odd: lis
 
 
 def test_every_state_can_be_judged() -> None:
-    for state in TaskState:
-        assert in_words(state.value) and differing(tasks(state.value, "running", "running")) is not None
+    for state in [*(state.value for state in TaskState), RESTARTING]:
+        assert in_words(state) and differing(tasks(state, "running", "running")) is not None
+    assert differing(tasks(RESTARTING, RESTARTING)) == {}
 
 
 def test_those_that_are_slow_differ_if_there_are_enough_to_compare() -> None:

@@ -17,6 +17,9 @@ def test_the_last_of_each_metric_of_the_chief() -> None:
         {"task": "chief:0", "step": 2, "time_ns": 3, "loss": 2.0},
         {"task": "chief:0", "step": None, "time_ns": 4},
     ]
-    assert last_metrics(reports) == ("chief:0", 2, {"loss": 2.0, "acc": 0.5})
+    assert last_metrics(reports[:3]) == ("chief:0", 2, {"loss": 2.0, "acc": 0.5})
+    # the chief has taken its metrics back
+    assert last_metrics(reports) == ("worker:0", 9, {"loss": 7.0})
+    assert last_metrics(reports[1:]) == ("chief:0", 2, {})
     assert last_metrics(reports[:1]) == ("worker:0", 9, {"loss": 7.0})
     assert last_metrics([]) == ("", None, {})
