@@ -128,17 +128,14 @@ def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> Str
     schema = prepared.job.output_schema
     table = prepared.table
     return StreamJob(
-        lambda sink, cancel: told.to_its_end(
-            lambda: kept_to_its_end(
-                run, lambda: keeping(table.bad, lambda: engine.run(prepared.job, table, sink, told.observer, cancel))
-            )
-        ),
+        lambda sink, cancel: keeping(table.bad, lambda: engine.run(prepared.job, table, sink, told.observer, cancel)),
         schema.arrow if schema else None,
         table.arriving,
         prepared.job.supervision.max_restarts,
         prepared.job.resume,
         limits,
         run.id,
+        lambda job: told.to_its_end(lambda: kept_to_its_end(run, job)),
     )
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import signal
+import traceback
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from akrunner.errors import (
     AkrunnerError,
@@ -20,7 +22,7 @@ from akrunner.errors import (
     ReadError,
     WriteError,
 )
-from akrunner.foreign import redacted, shortage
+from akrunner.foreign import in_words, redacted, shortage
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -28,8 +30,9 @@ EXIT_READ = 3
 EXIT_WRITE = 4
 EXIT_FAULT = 70
 EXIT_TIMEOUT = 124
-EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
+#: of a command that a signal has stopped: its number is added
+_SIGNALLED = 128
 
 #: exceptions -> exit code; the first class that fits is taken
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -57,19 +60,58 @@ class Ended(Protocol):
     def work_dir(self) -> str | None: ...
 
 
-def code_of_class(error: BaseException) -> int:
-    """Return the exit code of the class of an exception; that of a fault of akrunner's for a class that is none of akrunner's own."""
-    return next((code for kind, code in _CODES if isinstance(error, kind)), EXIT_FAULT)
+class End(NamedTuple):
+    """How a command ends that has failed.
+
+    Attributes:
+        name: the error's class, or the word for what has stopped it.
+        message: what went wrong.
+        code: its exit code.
+    """
+
+    name: str
+    message: str
+    code: int
 
 
-def code_of(error: BaseException) -> int:
-    """Return the exit code of a command whose job ends with an exception."""
-    if not isinstance(error, Exception):
-        return EXIT_INTERRUPTED if isinstance(error, KeyboardInterrupt) else EXIT_TERMINATED
+def end_of(error: BaseException, number: int | None = None) -> End:
+    """Return how a command ends whose job ends with an exception.
+
+    Args:
+        number: the signal that has stopped the command; None: the exception says it, if it was one.
+    """
+    number = number if number is not None else _signal_of(error)
+    if number is not None:
+        name = "Interrupted" if number == signal.SIGINT else "Terminated"
+        return End(name, name.lower(), _SIGNALLED + number)
+    message = str(error.args[0]) if error.args else ""
     if isinstance(error, JobError) and error.fault:
-        return EXIT_FAULT
-    code = code_of_class(error)
-    return EXIT_FAILED if code == EXIT_FAULT and shortage(error) else code
+        return End(type(error).__name__, message, EXIT_FAULT)
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), None)
+    if code is not None:
+        return End(type(error).__name__, message, code)
+    words = in_words(error)
+    if shortage(error):
+        # what needs less memory is said of a job: other commands have no tasks, and no rows
+        if _in_engine(error):
+            return End(JobError.__name__, words, EXIT_FAILED)
+        return End(ConfigError.__name__, words.partition("; ")[0], EXIT_USAGE)
+    return End("InternalError", f"this is a fault of akrunner, not yours: {type(error).__name__}: {words}", EXIT_FAULT)
+
+
+def _signal_of(error: BaseException) -> int | None:
+    """Return the signal that an exception stands for; None if it is an error. Whatever else stops a program stops it as SIGTERM does."""
+    # a panic in Rust code (polars) is a BaseException but no Exception
+    if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+        return None
+    usual = signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM
+    return int(getattr(error, "signal_number", usual))
+
+
+def _in_engine(error: BaseException) -> bool:
+    """Whether an exception was raised while a job ran, and not before."""
+    places = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__", "").startswith("akrunner.engines.") for frame, _ in places)
 
 
 def success(ended: Ended, output: str | None, run: str | None) -> dict[str, Any]:
@@ -89,10 +131,10 @@ def success(ended: Ended, output: str | None, run: str | None) -> dict[str, Any]
     }
 
 
-def failure(error: BaseException, code: int) -> dict[str, Any]:
-    """Return the JSON object of a command that has failed. Args: code: its exit code."""
+def failure(error: BaseException, end: End | None = None) -> dict[str, Any]:
+    """Return the JSON object of a command that has failed. Args: end: how it ends; None: as `end_of` says."""
     first = getattr(error, "failure", None)
-    body = head(type(error).__name__, str(error.args[0]) if error.args else "", code)
+    body = head(*(end or end_of(error)))
     body["failure"] = dataclasses.asdict(first) if first is not None else None
     body["others"] = [dataclasses.asdict(other) for other in getattr(error, "others", ())]
     body["warnings"] = [*getattr(error, "warnings", ()), *getattr(error, "__notes__", ())]
@@ -111,7 +153,7 @@ def failure(error: BaseException, code: int) -> dict[str, Any]:
 
 
 def head(name: str, message: str, code: int) -> dict[str, Any]:
-    """Return what the JSON object of every command that has failed begins with. Args: name: the error's class; message: its text."""
+    """Return what the JSON object of every command that has failed begins with. Args: as the fields of `End`."""
     # every error has the same keys
     none: dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "run": None, "log": None}
     return {"ok": False, "error": name, "message": message, "exit_code": code, **none}

@@ -8,7 +8,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TypeAlias
@@ -16,7 +15,8 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
-from akrunner.errors import AkrunnerError, ConfigError, JobCancelledError, in_a_sentence
+from akrunner.errors import AkrunnerError, ConfigError, JobCancelledError, WriteError, in_a_sentence
+from akrunner.foreign import in_words
 from akrunner.io import streams
 from akrunner.io.limits import Limits, under
 from akrunner.io.streams.arriving import Arriving, Mark
@@ -42,6 +42,18 @@ class _Rows:
 
 
 _Item: TypeAlias = _Rows | Mark | None
+
+
+def _called(job: Callable[[], Outcome]) -> Outcome:
+    return job()
+
+
+def _blamed(error: BaseException) -> BaseException:
+    """Return the exception with which a job ends whose caller has raised one. One that is none of akrunner's is no fault of akrunner's:
+    the caller has not taken the rows."""
+    if isinstance(error, AkrunnerError) or not isinstance(error, Exception):
+        return error
+    return WriteError(f"the job was stopped, as what takes its rows raised {type(error).__name__}: {in_words(error)}")
 
 
 class StreamJob:
@@ -72,6 +84,7 @@ class StreamJob:
         resume: bool = False,
         limits: Limits = Limits(),  # noqa: B008 -- a tuple is not changed
         run: str | None = None,
+        to_its_end: Callable[[Callable[[], Outcome]], Outcome] = _called,
     ) -> None:
         """Start the job at once, in a thread.
 
@@ -83,6 +96,7 @@ class StreamJob:
             resume: whether it goes on with the saves of an earlier job.
             limits: how long it may take, and what is done with its rows.
             run: the name under which it is kept.
+            to_its_end: runs the job, which it is given, and tells and keeps how it ends; it returns, and raises, what the job does.
         """
         self._restarts, self._resume = restarts, resume
         self._limits = limits
@@ -102,19 +116,30 @@ class StreamJob:
         #: the number of the last mark that each task has answered, and of the last one whose position was taken over
         self._answered: dict[str, int] = {}
         self._done = 0
-        self._start = start
+        self._start, self._to_its_end = start, to_its_end
+        #: why the caller has ended the job, if by an exception
+        self._blamed: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="akrunner-stream", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
             with under(self._limits):
-                outcome = self._start(self, self._cancel)
+                outcome = self._to_its_end(self._started)
             self.stats, self.tasks, self.work_dir = outcome.stats, outcome.tasks, outcome.work_dir
         except BaseException as e:
             self._error = e
         finally:
             self._put(None)
+
+    def _started(self) -> Outcome:
+        """Run the job. Raises: what it raises; if it was cancelled because the caller has failed, why the caller has."""
+        try:
+            return self._start(self, self._cancel)
+        except JobCancelledError:
+            if self._blamed is None:
+                raise
+        raise self._blamed
 
     def write(self, task: TaskSpec, batch: pa.RecordBatch) -> None:
         """Take a batch of output from the engine, to which the job is a `RowSink`.
@@ -298,7 +323,7 @@ class StreamJob:
             sink.close()
         return sink.rows
 
-    def limited(self) -> AbstractContextManager[None]:
+    def limited(self) -> contextlib.AbstractContextManager[None]:
         """Give what is done with the rows the job's limits: within the block, who writes them to a database waits no longer than
         `timeout=` and `stall_timeout=` say.
 
@@ -349,11 +374,15 @@ class StreamJob:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            self.close()
+            return
+        # how the job ends is told, and kept, as the failure that ends it
+        self._blamed = _blamed(error)
+        # the user wants to see the exception of the block
+        with contextlib.suppress(BaseException):
+            self.close()
         if isinstance(error, KeyboardInterrupt):
             self._stopped(error)
-        try:
-            self.close()
-        except BaseException:
-            # if the block has raised, the user wants to see that exception
-            if error is None:
-                raise
+        # as it was before the job ended with it
+        error.__traceback__ = trace

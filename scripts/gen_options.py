@@ -178,7 +178,8 @@ _OF_FAILURE = {
     "ok": ({"const": False}, "the command has failed"),
     "error": (
         {"type": "string"},
-        "the class of the error, as in `akrunner.errors`; Interrupted or Terminated if a signal came, UsageError of a command line",
+        "the class of the error, as in `akrunner.errors`; Interrupted or Terminated if a signal came, UsageError of a command line, "
+        "InternalError of a fault of akrunner",
     ),
     "message": ({"type": "string"}, "what went wrong, and what to change"),
     "exit_code": ({"enum": [1, 2, 3, 4, 70, 124, 129, 130, 131, 143]}, "the exit code of the command"),

@@ -25,7 +25,7 @@ from akrunner.cli.progress import Live
 from akrunner.cli.stderr import Stderr
 from akrunner.folders.words import printable
 from akrunner.options import named
-from akrunner.outcomes import code_of, failure, plain
+from akrunner.outcomes import end_of, failure, plain
 from akrunner.progress import events, words
 from akrunner.progress.views import STARTING, View
 
@@ -149,8 +149,7 @@ class Events(Display):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is not None and not isinstance(error, typer.Exit):
-            seen = signals.seen()
-            self.tells(events.END, failure(error, code_of(error) if seen is None else 128 + seen))
+            self.tells(events.END, failure(error, end_of(error, signals.seen())))
 
     def show(self, view: View) -> None:
         now = self._clock()

@@ -21,8 +21,8 @@ import akrunner
 from akrunner.checks import shown
 from akrunner.cli import records, signals, stderr
 from akrunner.folders.words import harmless
-from akrunner.foreign import in_words, redacted, shortage
-from akrunner.outcomes import EXIT_FAILED, EXIT_FAULT, EXIT_TIMEOUT, EXIT_USAGE, EXIT_WRITE, code_of_class, failure, head, plain
+from akrunner.foreign import in_words, redacted
+from akrunner.outcomes import EXIT_FAILED, EXIT_FAULT, EXIT_TIMEOUT, EXIT_USAGE, EXIT_WRITE, End, end_of, failure, head, plain
 
 _STDOUT = 1
 
@@ -136,14 +136,14 @@ def _failed(error: BaseException, as_json: bool) -> int:
 
 def _stopped(error: BaseException, number: int, as_json: bool) -> int:
     """Print that a signal has stopped the command. Returns: the exit code."""
-    kind = "Interrupted" if number == signal.SIGINT else "Terminated"
-    message = f"{signals.words(number)}{_left(error)}"
+    kind, word, code = end_of(error, number)
+    message = f"{word}{_left(error)}"
     kept, run = (
         next((value for value in (getattr(one, name, None) for one in _chain(error)) if value), None)
         for name in ("work_dir", "run")
     )
-    told = {**head(kind, message, 128 + number), "work_dir": kept, "run": run}
-    return _say(kind, message + (f"; its logs: {kept}" if kept else ""), 128 + number, as_json, body=told)
+    told = {**head(kind, message, code), "work_dir": kept, "run": run}
+    return _say(kind, message + (f"; its logs: {kept}" if kept else ""), code, as_json, body=told)
 
 
 def _explained(error: BaseException, as_json: bool) -> int:
@@ -156,30 +156,19 @@ def _explained(error: BaseException, as_json: bool) -> int:
     lost = _of_stdout(error) if untold or _in_printing(error) else None
     if lost is not None:
         return _say("WriteError", lost + done, EXIT_WRITE, False, kind=True)
-    code = code_of_class(error)
-    if isinstance(error, akrunner.JobError) and error.fault:
-        return _told(error, EXIT_FAULT, as_json)
-    if code == EXIT_FAULT and shortage(error):
-        started = _in_engine(error)
-        ours = akrunner.JobError if started else akrunner.ConfigError
-        words = in_words(error)
-        # what needs less memory is said of a job: other commands have no tasks, and no rows
-        error, code = ours(words if started else words.partition("; ")[0]), EXIT_FAILED if started else EXIT_USAGE
-    if code == EXIT_FAULT:
-        message = f"this is a fault of akrunner, not yours: {type(error).__name__}: {in_words(error)}"
-        trace = redacted("".join(traceback.format_exception(error)))
-        return _say("InternalError", message, code, as_json, trace)
-    return _told(error, code, as_json)
+    end = end_of(error)
+    if end.code == EXIT_FAULT and not isinstance(error, akrunner.AkrunnerError):
+        return _say(*end, as_json, redacted("".join(traceback.format_exception(error))))
+    return _told(error, end, as_json)
 
 
-def _told(error: BaseException, code: int, as_json: bool) -> int:
+def _told(error: BaseException, end: End, as_json: bool) -> int:
     """Print an error with its notes. Returns: the exit code."""
-    body = failure(error, code) if as_json else None
+    body = failure(error, end) if as_json else None
     kept = getattr(error, "run", None)
-    message = "\n".join(
-        [str(error), *getattr(error, "__notes__", ()), *([f"run {kept}: akrunner show {kept}"] if kept else [])]
-    )
-    return _say(type(error).__name__, message, code, as_json, kind=True, body=body)
+    text = str(error) if isinstance(error, akrunner.AkrunnerError) else end.message
+    message = "\n".join([text, *getattr(error, "__notes__", ()), *([f"run {kept}: akrunner show {kept}"] if kept else [])])
+    return _say(end.name, message, end.code, as_json, kind=True, body=body)
 
 
 def _left(error: BaseException) -> str:
@@ -208,12 +197,6 @@ def _raised_in(error: BaseException, module: str) -> bool:
     """Whether a function of a module was running when an exception, or one of its causes, was raised."""
     places = (frame for one in _chain(error) for frame, _ in traceback.walk_tb(one.__traceback__))
     return any(frame.f_globals.get("__name__", "") == module for frame in places)
-
-
-def _in_engine(error: BaseException) -> bool:
-    """Whether an exception was raised while a job ran, and not before."""
-    places = traceback.walk_tb(error.__traceback__)
-    return any(frame.f_globals.get("__name__", "").startswith("akrunner.engines.") for frame, _ in places)
 
 
 #: packages whose code writes to stdout

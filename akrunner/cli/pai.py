@@ -13,7 +13,7 @@ from akrunner.cli.guarded import emit, of_jobs
 from akrunner.folders.words import harmless
 from akrunner.foreign import redacted
 from akrunner.options import of_command
-from akrunner.outcomes import EXIT_USAGE, failure
+from akrunner.outcomes import EXIT_USAGE, end_of, failure
 
 if TYPE_CHECKING:
     from akrunner.pai_mode.job import Done, Runner
@@ -139,7 +139,9 @@ def _plan(runner: Runner, found: Statements, as_json: bool) -> None:
     problem = next(iter([*refused, *(problem for one in plans for problem in one.problems)]), None)
     code = EXIT_USAGE if problem is not None else 0
     if as_json:
-        failed = failure(problem, EXIT_USAGE) if problem is not None else {"ok": True, "exit_code": 0}
+        failed = (
+            failure(problem, end_of(problem)._replace(code=EXIT_USAGE)) if problem is not None else {"ok": True, "exit_code": 0}
+        )
         problems = [str(one) for one in refused]
         unchecked = [*(step.unchecked for step in steps if step.unchecked), *([found.untold] if found.untold else [])]
         told = {"plans": [plan.as_json(one) for one in plans], "notes": list(found.notes)}

@@ -12,6 +12,7 @@ from typing import IO, Any, cast
 
 from akrunner.cli import stderr
 from akrunner.folders.words import harmless
+from akrunner.foreign import redacted
 from akrunner.outcomes import plain
 from akrunner.telling.logs import JOBS
 
@@ -85,4 +86,5 @@ class _Text(logging.Formatter):
         """Return a record as a line of text; further lines of its message stand behind it."""
         has = vars(record)
         where = " ".join(str(has[name]) for name in ("job", "task") if has.get(name))
-        return harmless(f"{_time(record)} {record.levelname.lower()}{f' {where}' if where else ''}: {record.getMessage()}")
+        said = redacted(record.getMessage())
+        return harmless(f"{_time(record)} {record.levelname.lower()}{f' {where}' if where else ''}: {said}")

@@ -248,7 +248,8 @@ class Screen:
         Args: places: what else the job has left, in words.
         """
         with telling(kept_at(result.output)):
-            if self._tell_end(result.output, result.work_dir, result.run, result.stats):
+            # the rest is in the object of --json
+            if self._tell_end(result.output, result.work_dir, result.run, result.stats) or self._json:
                 return
             self._help(result.tasks)
             if not self._quiet:

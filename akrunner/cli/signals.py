@@ -54,7 +54,14 @@ _AT_MOST = 10.0
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C came. It is not KeyboardInterrupt itself, with which Python would end by the signal, whatever the exit code is."""
+    """Ctrl-C came. It is not KeyboardInterrupt itself, with which Python would end by the signal, whatever the exit code is.
+
+    Attributes: signal_number: which signal came first, by which the command ends.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.signal_number = _seen or signal.SIGINT
 
 
 #: signals that end a command as SIGTERM does
@@ -62,7 +69,11 @@ _TERMINATE = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Terminated(BaseException):
-    """SIGTERM came, or another signal that ends a command as SIGTERM does."""
+    """SIGTERM came, or another signal that ends a command as SIGTERM does. Attributes: as of `Interrupted`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.signal_number = _seen or signal.SIGTERM
 
 
 def watch() -> None:

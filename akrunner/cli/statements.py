@@ -16,7 +16,7 @@ import typer
 import akrunner
 from akrunner.cli import show, signals
 from akrunner.cli.guarded import emit
-from akrunner.outcomes import failure
+from akrunner.outcomes import end_of, failure
 
 if TYPE_CHECKING:
     from akrunner.pai_mode.calls import Inside
@@ -97,10 +97,10 @@ class Statements:
             if one is None:
                 return
             self._done.append(one)
-            if self._json:
-                continue
             if isinstance(one, akrunner.Result):
                 self._screen.asked(one, _checkpoints(self._plan))
+            elif self._json:
+                continue
             elif one.rows is not None:
                 printed(one.statement.text, one.rows)
                 if one.message:
@@ -120,7 +120,7 @@ class Statements:
         done = [_as_json(one) for call in outcome.calls for one in call.done]
         if self._json:
             error = scripts.failure(script, outcome) if outcome.code else None
-            head = failure(error, outcome.code) if error is not None else {"ok": True, "exit_code": 0}
+            head = {"ok": True, "exit_code": 0} if error is None else failure(error, end_of(error)._replace(code=outcome.code))
             failed = [str(one) for one in outcome.failed]
             emit({**head, "calls": len(outcome.calls), "calls_failed": failed, "statements": done})
         elif outcome.code or outcome.failed or not outcome.calls or not self._quiet:

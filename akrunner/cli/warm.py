@@ -88,7 +88,7 @@ def status(as_json: bool = JSON) -> None:
     except akrunner.StartError as e:
         if not as_json:
             raise
-        emit({**failure(e, EXIT_FAILED), "running": True, "pid": keeper()})
+        emit({**failure(e), "running": True, "pid": keeper()})
         raise typer.Exit(EXIT_FAILED) from None
 
 

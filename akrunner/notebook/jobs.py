@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from akrunner.engines.base import Progress
 from akrunner.notebook import drawing
@@ -25,6 +25,8 @@ class JobCell:
         title: what runs: "run train.py".
         answers: whether the job makes one row of each row, as a prediction does.
     """
+
+    what: ClassVar[str] = "displays"
 
     def __init__(self, title: str, answers: bool) -> None:
         self._title = title
@@ -56,7 +58,10 @@ class JobCell:
     def ended(self, body: Mapping[str, Any]) -> None:
         """Show how the job has ended. Args: body: as `telling.listeners.Listener.ended` has it."""
         if body["ok"]:
-            self._live.end(drawing.succeeded(self._title, body["stats"], self._run, self._lines()))
+            # what the tasks reported is not told again
+            seen = self._view
+            last = [{"task": seen.metrics_of, "step": seen.step, **seen.metrics}] if seen is not None and seen.metrics_of else []
+            self._live.end(drawing.succeeded(self._title, {**body["stats"], "reports": last}, self._run, self._lines()))
         elif self._view is None and not self._live.is_shown:
             # it was refused: the error, which follows, says all
             self._live.end(None)

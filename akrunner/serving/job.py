@@ -142,15 +142,12 @@ def run_predict_stream(
             told.begun(run)
             limits = narrowed(*prepared.job.supervision.waits)
     return StreamJob(
-        lambda sink, cancel: told.to_its_end(
-            lambda: kept_to_its_end(
-                run, lambda: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, told.observer, cancel, watched))
-            )
-        ),
+        lambda sink, cancel: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, told.observer, cancel, watched)),
         prepared.plan.result,
         prepared.table.arriving,
         limits=limits,
         run=run.id,
+        to_its_end=lambda job: told.to_its_end(lambda: kept_to_its_end(run, job)),
     )
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
+import re
 import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace, TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from akrunner.engines.base import Observer, Progress
 from akrunner.errors import JobCancelledError, in_a_sentence
+from akrunner.foreign import in_words, redacted
+from akrunner.history.reported import latest
 from akrunner.notebook import live
 from akrunner.notebook.jobs import JobCell
-from akrunner.outcomes import Ended, code_of, failure, success
+from akrunner.outcomes import Ended, failure, plain, success
 from akrunner.prepare.arguments import NotifyLike
 from akrunner.telling.logs import JOBS, Logs
 from akrunner.telling.metrics import Metrics
@@ -45,15 +49,19 @@ class Asked(Protocol):
 
 
 class Listener(Observer, Protocol):
-    """Is told of a job from its beginning to its end."""
+    """Is told of a job from its beginning to its end. What it is told has no secrets, except in lines that the tasks print.
+
+    Attributes: what: what it writes, in a word or two.
+    """
+
+    what: ClassVar[str]
 
     def begun(self, run: str | None) -> None:
         """Take the name under which the run is kept, None if it is not, once everything is checked."""
         ...
 
     def ended(self, body: Mapping[str, Any]) -> None:
-        """Take how the job has ended, also one that has not begun: "ok" and "exit_code", and the fields of its "stats", or what
-        `akrunner.outcomes.failure` has."""
+        """Take how the job has ended, also one that has not begun: what `akrunner.outcomes.success` has, or `failure` there."""
         ...
 
 
@@ -66,49 +74,64 @@ class Telling:
         asked: its arguments.
         observer: the user's observer.
     Attributes:
-        observer: takes what the engine tells; None if nobody wants to know.
-    Raises: ConfigError: an argument is wrong.
+        observer: takes what the engine tells, from the beginning of the block on; None if nobody wants to know.
+    Raises: ConfigError: `notify=` is wrong; when the block begins: another argument is, and `notify=` is told so.
     """
 
     def __init__(self, verb: str, head: object, asked: Asked, observer: Observer | None) -> None:
-        script = name_of(head)
-        self._about = {
+        self._about: dict[str, Any] = {
             "id": secrets.token_hex(8),
             "verb": verb,
-            "script": script,
+            "script": name_of(head),
             "machine": socket.gethostname(),
             "began": time.time(),
         }
+        #: where numbers go, as `Metrics` takes it
+        self._numbers_to = (asked.metrics_file, asked.metrics_port, asked.metrics_host)
         self._notify = Notify(asked.notify) if asked.notify is not None else None
         self._metrics: Metrics | None = None
-        if asked.metrics_file is not None or asked.metrics_port is not None:
-            self._metrics = Metrics(verb, script, asked.metrics_file, asked.metrics_port, asked.metrics_host)
-        self._listeners: list[Listener] = [self._metrics] if self._metrics is not None else []
-        self._logged = Logs.wanted()
-        if self._logged:
-            self._listeners.append(Logs(verb, script))
-        if Spans.wanted():
-            self._listeners.append(Spans(verb, script))
-        self._cell: JobCell | None = None
-        if observer is None and live.wanted():
-            self._cell = JobCell(f"{verb} {script}", answers=verb.startswith("predict"))
-            self._listeners.append(self._cell)
-        self.observer = _Both(observer, self._listeners) if self._listeners else observer
+        self._listeners: list[_Careful] = []
+        self._logged = False
+        self.observer = observer
         self._run: str | None = None
         self._ended = False
 
     def __enter__(self) -> Telling:
-        if self._cell is not None:
-            self._cell.start()
+        try:
+            self._open()
+        except BaseException as e:
+            self._fail(e)
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is None or self._ended:
+        if error is not None:
+            self._fail(error)
+
+    def _open(self) -> None:
+        """Open those who are told while the job runs; first those that cannot fail, so that they are told of a failure of the others."""
+        verb, script = self._about["verb"], self._about["script"]
+        file, port, host = self._numbers_to
+        self._logged = Logs.wanted()
+        if self._logged:
+            self._listeners.append(_Careful(Logs(verb, script)))
+        if Spans.wanted():
+            self._listeners.append(_Careful(Spans(verb, script)))
+        if self.observer is None and live.wanted():
+            cell = JobCell(f"{verb} {script}", answers=verb.startswith("predict"))
+            cell.start()
+            self._listeners.append(_Careful(cell))
+        if file is not None or port is not None:
+            self._metrics = Metrics(verb, script, file, port, host)
+            self._listeners.append(_Careful(self._metrics))
+        if self._listeners:
+            self.observer = _Both(self.observer, self._listeners)
+
+    def _fail(self, error: BaseException) -> None:
+        """Tell with what exception the job has ended, unless its end was told. What cannot be told is a note of the exception."""
+        if self._ended:
             return
-        body = failure(error, code_of(error))
-        # somebody waits for the end of a job that was stopped
-        stopped = not isinstance(error, Exception) or isinstance(error, JobCancelledError)
-        body["message"] = body["message"] or "the job was stopped" * stopped
+        body = plain(failure(error))
         if isinstance(error, KeyboardInterrupt):
             kept = f" It is kept as {self._run}." if self._run is not None else ""
             in_a_sentence(
@@ -117,7 +140,9 @@ class Telling:
         if self._logged:
             # a command need not say it once more
             vars(error)["logged"] = True
-        for warning in self._tell(body, lambda: body, hasty=stopped):
+        # somebody waits for the end of a job that was stopped
+        stopped = not isinstance(error, Exception) or isinstance(error, JobCancelledError)
+        for warning in self._tell(body, hasty=stopped):
             error.add_note(f"warning: {warning}")
 
     def begun(self, run: Keeping) -> None:
@@ -135,32 +160,68 @@ class Telling:
         Returns: the result.
         """
         if self._listeners or self._notify is not None:
-            told = {"ok": True, "exit_code": 0, "stats": vars(ended.stats)}
-            ended.stats.warnings.extend(self._tell(told, lambda: _whole(ended, output, self._run)))
+            ended.stats.warnings.extend(self._tell(plain(_whole(ended, output, self._run))))
         self._ended = True
         return ended
 
     def to_its_end(self, job: Callable[[], Given]) -> Given:
         """Run the job of a stream, in its thread, and tell how it has ended. Returns: what it returns. Raises: what it raises."""
-        with self:
+        try:
             return self.succeed(job())
+        except BaseException as e:
+            self._fail(e)
+            raise
 
-    def _tell(self, end: Mapping[str, Any], whole: Callable[[], Mapping[str, Any]], hasty: bool = False) -> Sequence[str]:
+    def _tell(self, body: Mapping[str, Any], hasty: bool = False) -> Sequence[str]:
         """Tell everybody how the job has ended.
 
-        Args: end: as for `Listener.ended`; whole: makes what `notify=` is told; hasty: as for `Notify.tell`.
+        Args: body: as for `Listener.ended`, without secrets; hasty: as for `Notify.tell`.
         Returns: warnings.
         """
         self._ended = True
         for listener in self._listeners:
-            listener.ended(end)
+            listener.ended(body)
         told = [*self._metrics.warnings] if self._metrics is not None else []
-        why = self._notify.tell({**whole(), "about": {**self._about, "ended": time.time()}}, hasty) if self._notify else None
-        if why is not None:
-            told.append(why)
-            if self._logged:
-                JOBS.warning("%s", why, extra={"job": self._run or self._about["script"], "task": None})
+        told += [listener.warning for listener in self._listeners if listener.warning]
+        if self._notify is not None:
+            why = self._notify.tell({**body, "about": {**self._about, "ended": time.time()}}, hasty)
+            told += [why] if why is not None else []
+        if self._logged:
+            # of a handler that raises, one of the warnings tells
+            with contextlib.suppress(Exception):
+                for warning in told:
+                    JOBS.warning("%s", warning, extra={"job": self._run or self._about["script"], "task": None})
         return told
+
+
+class _Careful:
+    """Passes on to a listener what it is told of a job. What it raises fails no job.
+
+    Attributes: warning: what it has raised first, a warning; "": nothing.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.warning = ""
+
+    def begun(self, run: str | None) -> None:
+        self._try(lambda: self._listener.begun(run))
+
+    def progress(self, progress: Progress) -> None:
+        self._try(lambda: self._listener.progress(progress))
+
+    def log(self, task: str, line: str) -> None:
+        self._try(lambda: self._listener.log(task, line))
+
+    def ended(self, body: Mapping[str, Any]) -> None:
+        self._try(lambda: self._listener.ended(body))
+
+    def _try(self, tell: Callable[[], None]) -> None:
+        try:
+            tell()
+        except Exception as e:
+            why = f"{self._listener.what} do not have all of this job: {type(e).__name__}: {in_words(e)}"
+            self.warning = self.warning or why
 
 
 class _Both:
@@ -169,32 +230,42 @@ class _Both:
     Args: observer: None: there is no such observer.
     """
 
-    def __init__(self, observer: Observer | None, listeners: Sequence[Listener]) -> None:
-        self._all: Sequence[Observer] = [*([observer] if observer is not None else []), *listeners]
+    def __init__(self, observer: Observer | None, listeners: Sequence[_Careful]) -> None:
+        self._observer = observer
+        self._listeners = listeners
+        #: the warnings so far, without secrets
+        self._warnings: tuple[str, ...] = ()
 
     def progress(self, progress: Progress) -> None:
-        for one in self._all:
-            one.progress(progress)
+        if self._observer is not None:
+            self._observer.progress(progress)
+        self._warnings += tuple(map(redacted, progress.warnings[len(self._warnings) :]))
+        shown = dataclasses.replace(progress, warnings=self._warnings)
+        for one in self._listeners:
+            one.progress(shown)
 
     def log(self, task: str, line: str) -> None:
-        for one in self._all:
+        if self._observer is not None:
+            self._observer.log(task, line)
+        for one in self._listeners:
             one.log(task, line)
 
 
 def _whole(ended: Ended, output: str | None, run: str | None) -> dict[str, Any]:
     """Return the JSON object of a success without all that the tasks have reported, which may be long; the last is there, as `metrics`."""
-    reports = ended.stats.reports
-    last = {one["task"]: {name: value for name, value in one.items() if name not in ("task", "time_ns")} for one in reports}
     short = SimpleNamespace(stats=dataclasses.replace(ended.stats, reports=[]), tasks=ended.tasks, work_dir=ended.work_dir)
-    return {**success(short, output, run), "metrics": last}
+    return {**success(short, output, run), "metrics": latest(ended.stats.reports)}
 
 
 def name_of(head: object) -> str:
-    """Return what people call a script, a function or a model."""
+    """Return what people call a script, a function or a model, without secrets: of a URL the last part of its path."""
     try:
         if isinstance(head, (str, os.PathLike)):
             text = os.fspath(head)
-            return os.path.basename((text if isinstance(text, str) else os.fsdecode(text)).rstrip("/")) or "?"
+            text = redacted(text if isinstance(text, str) else os.fsdecode(text))
+            # the query of a URL may be a signature; in the name of a file, these characters are no others
+            path = re.split(r"[?#]", text, maxsplit=1)[0] if "://" in text else text
+            return os.path.basename(path.rstrip("/")) or "?"
     except Exception:
         return "?"
     return str(getattr(head, "__name__", type(head).__name__))

@@ -6,8 +6,8 @@ akrunner sets up neither a handler nor a level: a program that wants these recor
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from akrunner.engines.base import Progress
@@ -24,11 +24,13 @@ class Logs:
     Args: verb, script: what runs.
     """
 
+    what: ClassVar[str] = "log records"
+
     def __init__(self, verb: str, script: str) -> None:
         self._what = f"{verb} {script}"
         #: the field `job` of every record: what runs, and from the beginning of the run its name
         self._job = script
-        self._warned = 0
+        self._warned: set[str] = set()
         self._states: Mapping[str, str] = {}
 
     @staticmethod
@@ -43,9 +45,7 @@ class Logs:
 
     def progress(self, progress: Progress) -> None:
         """Tell the warnings, and the states of tasks, that were not told yet."""
-        for warning in progress.warnings[self._warned :]:
-            self._say(logging.WARNING, warning)
-        self._warned = max(self._warned, len(progress.warnings))
+        self._warn(progress.warnings)
         for task, state in progress.states.items():
             if self._states.get(task) != state:
                 TASKS.debug("%s", state, extra={"job": self._job, "task": task})
@@ -59,17 +59,24 @@ class Logs:
         """Tell how the job has ended. Args: body: as `Listener.ended` has it."""
         if body["ok"]:
             stats = body["stats"]
-            for warning in stats["warnings"][self._warned :]:
-                self._say(logging.WARNING, warning)
+            self._warn(stats["warnings"])
             if JOBS.isEnabledFor(logging.INFO):
                 rows = f"{stats['rows_in']:,} rows in, {stats['rows_out']:,} rows out"
                 self._say(logging.INFO, f"{self._what} has succeeded in {stats['seconds']:.1f} s: {rows}", exit_code=0)
             return
+        self._warn(body["warnings"])
         first = body["failure"] or {}
         words = "\n".join(filter(None, (body["message"], first.get("traceback", "").rstrip())))
         code = body["exit_code"]
         level = logging.ERROR if code < 128 else logging.WARNING
         self._say(level, f"{self._what}: {body['error']}: {words}", task=first.get("task"), error=body["error"], exit_code=code)
+
+    def _warn(self, warnings: Iterable[str]) -> None:
+        """Tell the warnings that were not told yet. Args: warnings: all that there are."""
+        for warning in warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                self._say(logging.WARNING, warning)
 
     def _say(self, level: int, words: str, task: str | None = None, **fields: Any) -> None:
         JOBS.log(level, "%s", words, extra={"job": self._job, "task": task, **fields})

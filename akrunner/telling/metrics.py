@@ -12,7 +12,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from akrunner.checks import check_count, check_host, check_path
 from akrunner.errors import ConfigError
@@ -43,6 +43,8 @@ class Metrics:
     Raises: ConfigError: the file cannot be written, the port cannot be had, or prometheus-client is not installed.
     """
 
+    what: ClassVar[str] = "metrics"
+
     def __init__(self, verb: str, script: str, file: str | os.PathLike[str] | None, port: int | None, host: str) -> None:
         self.warnings: list[str] = []
         self._path = check_path("metrics_file", file) if file is not None else None
@@ -58,12 +60,17 @@ class Metrics:
         self._written = 0.0
         self._registry = _registry(self)
         self._server: Any = None
-        if self._path is not None:
-            with ours(ConfigError, f"metrics_file: cannot write {self._path}"):
-                _check_ours(self._path)
-                self._write(self._path)
+        # the file may be that of a job that runs, and has the port
         if port is not None:
             self._serve(check_count("metrics_port", port, 1, 65535), host)
+        if self._path is not None:
+            try:
+                with ours(ConfigError, f"metrics_file: cannot write {self._path}"):
+                    _check_ours(self._path)
+                    self._write(self._path)
+            except BaseException:
+                self.close()
+                raise
 
     def begun(self, run: str | None) -> None:
         """Note the name under which the run is kept."""

@@ -12,7 +12,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from http.client import HTTPException
 from typing import Any
 
 from akrunner.checks import of_type
@@ -79,7 +78,8 @@ class Notify:
                 why = f"it answered {e.code} {e.reason}".rstrip()
                 if e.code < 500 and e.code not in _AGAIN:
                     break
-            except (OSError, HTTPException) as e:
+            except Exception as e:
+                # a name that no resolver takes, or no thread to be had: the job is over, and its end stays what it is
                 why = _reason(e)
         return f"notify: {shown(url)} was not told of the end of the job: {why} ({_KNOB})"
 
@@ -93,6 +93,8 @@ def check_notify(value: Any) -> None:
     try:
         parts = urllib.parse.urlsplit(value)
         whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        # as a resolver gets it: no part of it may be empty, or longer than 63 characters
+        (parts.hostname or "").encode("idna")
     except ValueError:
         whole = False
     if not whole or not value.isascii() or any(not char.isprintable() or char == " " for char in value):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from akrunner.engines.base import Progress
@@ -33,6 +33,8 @@ class Spans:
 
     Args: verb, script: what runs.
     """
+
+    what: ClassVar[str] = "spans"
 
     def __init__(self, verb: str, script: str) -> None:
         from opentelemetry import trace

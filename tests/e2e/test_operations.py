@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests import hosts
-from tests.conftest import ENDS, Script
+from tests.conftest import ENDS, Script, wait_for
+from tests.unit.progress.test_events import check as check_event
 from tests.unit.telling.test_notify import Hook
 from tests.unit.test_outcomes import check
 
@@ -23,6 +25,12 @@ WRITES = """
 def main(task_config):
     task_config.report({"loss": 0.5}, step=1)
     print("a line", flush=True)
+    task_config.output_writer.write_batch({"a": [1, 2]})
+"""
+FAILS_ONCE = """
+def main(task_config):
+    if task_config.attempt == 0:
+        raise ValueError("not yet")
     task_config.output_writer.write_batch({"a": [1, 2]})
 """
 FAILS = """
@@ -73,13 +81,70 @@ def test_what_a_command_prints_and_a_url_is_told(
     assert "T0KEN" not in kept and hook.place not in kept
 
 
+def test_a_job_is_started_again_after_its_wait(script: Script, table: str, leaves_nothing: Path, tmp_path: Path) -> None:
+    words = [
+        "run",
+        script(FAILS_ONCE),
+        "-i",
+        table,
+        "-o",
+        str(tmp_path / "o.csv"),
+        "--max-restarts",
+        "1",
+        "--restart-delay",
+        "0.3",
+    ]
+    done = akrunner(*words, "--progress", "json")
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stderr.splitlines()]
+    for event in told:
+        check_event(event)
+    states = [one["tasks"][0]["state"] for one in told if one.get("doing") == "waiting"]
+    assert states and set(states) == {"waiting to start again"}
+    assert (told[-1]["event"], told[-1]["ok"], told[-1]["rows_out"]) == ("end", True, 2)
+
+
 def test_sigterm_ends_the_wait_before_a_restart(script: Script, table: str, leaves_nothing: Path) -> None:
-    words = ["run", script(FAILS), "-i", table, "--max-restarts", "3", "--restart-delay", "600"]
+    words = ["run", script(FAILS), "-i", table, "--max-restarts", "3", "--restart-delay", "600", "--progress", "json"]
     with hosts.Popen([sys.executable, "-m", "akrunner", *words], stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
-        first = running.stderr.readline()
-        assert "; everything is started again after " in first, first
+        told = (json.loads(line) for line in running.stderr if line.startswith("{"))
+        # there is an event about every second: the job goes on waiting
+        waits = list(itertools.islice((one for one in told if one.get("doing") == "waiting"), 2))
+        assert len(waits) == 2 and running.poll() is None
         asked = time.monotonic()
         running.send_signal(signal.SIGTERM)
         assert running.wait(ENDS) == 143
         assert time.monotonic() - asked < ENDS
+
+
+SCORES = """
+def main(task_config):
+    for batch in task_config.batches(10):
+        task_config.output_writer.write_batch({"a": batch["a"]})
+"""
+
+
+def test_how_a_stream_was_stopped_is_told_and_kept(
+    script: Script, table: str, leaves_nothing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    hook = Hook()
+    monkeypatch.setenv("AKRUNNER_NOTIFY", f"http://{hook.place}/T0KEN")
+    words = ["stream", script(SCORES), "-i", table, "--follow", "--output-schema", "a bigint", "--json", "--output-live", "-o"]
+    out = tmp_path / "o.jsonl"
+    try:
+        full = akrunner(*words, "/dev/full")
+        with hosts.Popen([sys.executable, "-m", "akrunner", *words, str(out)], stdout=subprocess.PIPE, text=True) as running:
+            wait_for(lambda: out.exists() and out.stat().st_size > 0)
+            running.send_signal(signal.SIGHUP)
+            stopped = running.communicate(timeout=ENDS)[0]
+        kept = [json.loads(akrunner("show", run, "--json").stdout) for run in ("last-1", "last")]
+    finally:
+        hook.close()
+    printed = [json.loads(full.stdout), json.loads(stopped)]
+    assert [(one["error"], one["exit_code"]) for one in printed] == [("WriteError", 4), ("Terminated", 129)]
+    told = [body for _, _, body in hook.came]
+    assert [(one["error"], one["exit_code"]) for one in told] == [("WriteError", 4), ("Terminated", 129)]
+    assert "the disk is full" in told[0]["message"] and printed[0]["run"] == told[0]["run"]
+    assert [(one["state"], one["error"]) for one in kept] == [("failed", "WriteError"), ("stopped", "Terminated")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,12 @@ def check(body: Any) -> None:
     assert set(told) <= set(kind["properties"]), set(told) - set(kind["properties"])
 
 
+def signalled(number: int) -> BaseException:
+    error = KeyboardInterrupt() if number == signal.SIGINT else GeneratorExit()
+    vars(error)["signal_number"] = number
+    return error
+
+
 def faulty() -> akrunner.JobError:
     error = akrunner.JobError("a task sent nonsense")
     error.fault = True
@@ -37,35 +44,53 @@ def faulty() -> akrunner.JobError:
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
+    ("error", "name", "code"),
     [
-        (akrunner.JobTimeoutError("late"), 124),
-        (akrunner.SourceError("no such file"), 2),
-        (akrunner.ReadError("a bad row"), 3),
-        (akrunner.DataError("too large", row=3, column="x"), 3),
-        (akrunner.StatementError("no such table"), 4),
-        (akrunner.JobCancelledError("stopped"), 143),
-        (akrunner.ScriptFailedError("raised"), 1),
-        (faulty(), 70),
-        (ZeroDivisionError("?"), 70),
-        (MemoryError(), 1),
-        (KeyboardInterrupt(), 130),
-        (GeneratorExit(), 143),
+        (akrunner.JobTimeoutError("late"), "", 124),
+        (akrunner.SourceError("no such file"), "", 2),
+        (akrunner.ReadError("a bad row"), "", 3),
+        (akrunner.DataError("too large", row=3, column="x"), "", 3),
+        (akrunner.StatementError("no such table"), "", 4),
+        (akrunner.JobCancelledError("stopped"), "", 143),
+        (akrunner.ScriptFailedError("raised"), "", 1),
+        (faulty(), "JobError", 70),
+        (ZeroDivisionError("?"), "InternalError", 70),
+        # before anything was started
+        (MemoryError(), "ConfigError", 2),
+        (KeyboardInterrupt(), "Interrupted", 130),
+        (GeneratorExit(), "Terminated", 143),
+        (signalled(signal.SIGHUP), "Terminated", 129),
+        (signalled(signal.SIGINT), "Interrupted", 130),
+        # the panic of a library in Rust
+        (type("PanicException", (BaseException,), {})("?"), "InternalError", 70),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else str(value),
 )
-def test_the_code_and_the_object_of_an_error(error: BaseException, code: int) -> None:
-    assert outcomes.code_of(error) == code
-    body = outcomes.failure(error, code)
-    assert (body["ok"], body["error"], body["exit_code"]) == (False, type(error).__name__, code)
+def test_the_end_and_the_object_of_an_error(error: BaseException, name: str, code: int) -> None:
+    end = outcomes.end_of(error)
+    assert (end.name, end.code) == (name or type(error).__name__, code) and end.message
+    body = outcomes.failure(error)
+    assert (body["ok"], body["error"], body["message"], body["exit_code"]) == (False, *end)
     check(body)
+
+
+def test_a_signal_counts_for_more_than_what_it_made_of_a_job() -> None:
+    assert outcomes.end_of(akrunner.JobError("a pipe broke"), signal.SIGQUIT) == ("Terminated", "terminated", 131)
+
+
+def test_where_memory_ran_out_says_whose_fault_it_is() -> None:
+    scope: Any = {"__name__": "akrunner.engines.feeder"}
+    exec("def run():\n    raise MemoryError\n", scope)
+    with pytest.raises(MemoryError) as raised:
+        scope["run"]()
+    assert outcomes.end_of(raised.value)[::2] == ("JobError", 1)
 
 
 def test_a_failure_has_what_its_error_knows() -> None:
     error = akrunner.ScriptFailedError("[worker:1] raised", failure=FAILURE, others=[FAILURE], work_dir="/kept")
     error.warnings, error.run = ("it was slow",), "r7"
     error.add_note("warning: nobody was told")
-    body = outcomes.failure(error, 1)
+    body = outcomes.failure(error)
     check(body)
     assert (body["failure"]["task"], body["log"], body["run"], body["work_dir"]) == (
         "worker:1",
@@ -76,7 +101,7 @@ def test_a_failure_has_what_its_error_knows() -> None:
     assert body["warnings"] == ["it was slow", "warning: nobody was told"]
     of_rows = akrunner.ReadError("broken")
     of_rows.broken = [("a.csv", "cut off")]
-    check(outcomes.failure(of_rows, 3))
+    check(outcomes.failure(of_rows))
 
 
 def test_a_result_fits_the_schema() -> None:

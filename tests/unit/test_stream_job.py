@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 from akrunner import stream_job
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
-from akrunner.errors import ConfigError, JobCancelledError, JobError
+from akrunner.errors import ConfigError, JobCancelledError, JobError, WriteError
 from akrunner.io.streams.arriving import Mark
 from akrunner.spec import TaskSpec
 from akrunner.stream_job import StreamJob
@@ -403,3 +404,33 @@ def test_a_loop_that_is_interrupted_ends_the_job_in_a_notebook_alone(notebook: b
         assert raised.value._render_traceback_() == [  # type: ignore[attr-defined]
             "KeyboardInterrupt: the stream was stopped, and its processes have ended. It is kept as r7."
         ]
+
+
+def test_an_exception_of_the_caller_is_how_the_job_ends() -> None:
+    """What is told and kept of the job is that, and the caller sees it as it was."""
+    seen: list[BaseException] = []
+
+    def start(sink: RowSink, cancel: threading.Event) -> Outcome:
+        assert cancel.wait(ENDS)
+        raise JobCancelledError("the job was stopped by its caller")
+
+    def to_its_end(job: Callable[[], Outcome]) -> Outcome:
+        try:
+            return job()
+        except BaseException as e:
+            seen.append(e)
+            raise
+
+    def fail(error: BaseException) -> int:
+        with pytest.raises(type(error)) as raised, StreamJob(start, SCHEMA, to_its_end=to_its_end):
+            raise error
+        assert raised.value is error
+        return len(raised.traceback)
+
+    full, stopped, foreign = WriteError("output: the disk is full"), KeyboardInterrupt(), ZeroDivisionError("division by zero")
+    # no frames of the job's thread
+    assert {fail(error) for error in (full, stopped, foreign)} == {1}
+    assert seen[:2] == [full, stopped] and isinstance(seen[2], WriteError)
+    assert str(seen[2]) == "the job was stopped, as what takes its rows raised ZeroDivisionError: division by zero"
+    StreamJob(start, SCHEMA, to_its_end=to_its_end).close()
+    assert isinstance(seen[3], JobCancelledError)

@@ -137,21 +137,21 @@ def test_a_stream_and_a_job_that_asks_for_tables_have_their_end(capfd: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
+    ("error", "code", "name"),
     [
-        (JobError("it\nfailed", failure=TaskFailure("chief:0", "raised")), 1),
-        (ConfigError("wrong"), 2),
-        (KeyboardInterrupt(), 130),
-        (RuntimeError("ours"), 70),
+        (JobError("it\nfailed", failure=TaskFailure("chief:0", "raised")), 1, "JobError"),
+        (ConfigError("wrong"), 2, "ConfigError"),
+        (KeyboardInterrupt(), 130, "Interrupted"),
+        (RuntimeError("ours"), 70, "InternalError"),
     ],
 )
 def test_a_failure_is_the_last_event_and_is_raised_on(
-    error: BaseException, code: int, capfd: pytest.CaptureFixture[str]
+    error: BaseException, code: int, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(type(error)), screen(progress="json"):
         raise error
     (end,) = events(capfd)
-    assert (end["event"], end["ok"], end["exit_code"], end["error"]) == ("end", False, code, type(error).__name__)
+    assert (end["event"], end["ok"], end["exit_code"], end["error"]) == ("end", False, code, name)
 
 
 def test_an_exit_that_a_command_has_chosen_is_no_failure(capfd: pytest.CaptureFixture[str]) -> None:

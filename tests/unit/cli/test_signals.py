@@ -68,12 +68,14 @@ def test_an_import_without_end_is_interrupted(watched: None, tmp_path: Path, mon
 
 
 def test_at_once_where_nothing_is_imported(watched: None) -> None:
-    with pytest.raises(signals.Terminated):
-        signal.raise_signal(signal.SIGTERM)
+    with pytest.raises(signals.Terminated) as first:
+        signal.raise_signal(signal.SIGHUP)
     # a second one interrupts no cleaning up
     signal.raise_signal(signal.SIGTERM)
-    with pytest.raises(signals.Interrupted):
+    with pytest.raises(signals.Interrupted) as second:
         signal.raise_signal(signal.SIGINT)
+    # the first decides on the exit code
+    assert first.value.signal_number == second.value.signal_number == signal.SIGHUP
 
 
 @pytest.mark.parametrize(

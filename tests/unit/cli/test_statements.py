@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +17,7 @@ import typer
 from akrunner.cli import signals, statements
 from akrunner.cli.show import Screen
 from akrunner.cli.statements import Statements, ended, inside, telling
-from akrunner.engines.base import Stats
+from akrunner.engines.base import Progress, Stats
 from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.pai_mode import calls
 from akrunner.pai_mode.arguments import PaiArguments
@@ -193,3 +195,20 @@ def test_a_command_ends_with_the_exit_code_of_its_script(code: int, fails: bool)
 def test_rows_of_a_table_are_printed_as_those_of_tables(capsys: pytest.CaptureFixture[str]) -> None:
     statements._printed("select 1", pa.table({"a": pa.array([], pa.int64())}))
     assert capsys.readouterr().out == "a\n(no rows)\n"
+
+
+def test_each_job_tells_its_warnings_and_its_end_as_events_beside_json(capfd: pytest.CaptureFixture[str]) -> None:
+    done: list[Any] = []
+    screen = Screen(as_json=True, quiet=False, log=False, progress="json")
+    job = Statements({**PaiArguments().by_name(), "project": "demo"}, screen, True, False, done)
+
+    def running(given: Any) -> Iterator[Any]:
+        for _ in range(2):
+            screen.progress(Progress(1.0, 1, 1, 0, 0, {"chief:0": "running"}, {}, ["odd"]))
+            yield Result(None, "odps://demo/tables/o", (), STATS, None)
+
+    job.runner.running = running  # type: ignore[method-assign, assignment]
+    job.run(SimpleNamespace(notes=()))  # type: ignore[arg-type]
+    out, err = capfd.readouterr()
+    told = [json.loads(line)["event"] for line in err.splitlines()]
+    assert [one for one in told if one != "progress"] == ["warning", "end"] * 2 and len(json.loads(out)["statements"]) == 2

@@ -10,7 +10,7 @@ from akrunner.engines.base import Progress
 from akrunner.errors import ConfigError, ScriptFailedError, TaskFailure
 from akrunner.notebook import live
 from akrunner.notebook.jobs import JobCell
-from akrunner.outcomes import code_of, failure
+from akrunner.outcomes import failure
 from tests.conftest import wait_for
 from tests.unit.engines.test_base import stats
 from tests.unit.notebook.kernel import Shown, kernel
@@ -25,7 +25,7 @@ def progress(**fields: Any) -> Progress:
 
 
 def ended(cell: JobCell, error: BaseException) -> None:
-    cell.ended(failure(error, code_of(error)))
+    cell.ended(failure(error))
 
 
 def test_a_job_that_succeeds(kernel: Shown, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import akrunner
 from akrunner.engines.base import Outcome, Progress
-from akrunner.errors import ConfigError, JobCancelledError, ScriptFailedError, SourceError
+from akrunner.errors import ConfigError, JobCancelledError, ScriptFailedError, SourceError, TaskFailure
 from akrunner.telling import listeners
 from akrunner.telling.listeners import Telling, name_of
 from tests.unit.engines.test_base import stats
@@ -69,7 +69,7 @@ def test_a_success_is_told_once() -> None:
     [
         (SourceError("there is no such file"), 2, "there is no such file"),
         (ScriptFailedError("it raised"), 1, "it raised"),
-        (KeyboardInterrupt(), 130, "the job was stopped"),
+        (KeyboardInterrupt(), 130, "interrupted"),
         (JobCancelledError("the job was stopped by its caller"), 143, "the job was stopped by its caller"),
     ],
 )
@@ -119,6 +119,75 @@ def test_all_are_told_how_it_gets_on(tmp_path: Path) -> None:
     assert 'akrunner_job_rows_total{name="a",way="in"} 5.0' in text and 'akrunner_job_exit_code{name="a"} 1.0' in text
 
 
+class Heard:
+    """A listener that keeps what it is told, and then raises `raises`."""
+
+    what = "records"
+    told: list[Any] = []
+    raises: Exception | None = None
+
+    def __init__(self, *of: str) -> None:
+        type(self).told = []
+
+    @staticmethod
+    def wanted() -> bool:
+        return True
+
+    def _hear(self, what: Any) -> None:
+        self.told.append(what)
+        if self.raises is not None:
+            raise self.raises
+
+    begun = progress = ended = _hear
+
+    def log(self, task: str, line: str) -> None:
+        self._hear(line)
+
+
+def test_no_listener_fails_a_job(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(listeners, "Logs", Heard)
+    monkeypatch.setattr(Heard, "raises", RuntimeError("the handler is broken"))
+    seen: list[Any] = []
+    outcome = Outcome((), stats(), None)
+    with Telling("run", "s.py", asked(notify=seen.append), None) as told:
+        told.begun(run("r7"))
+        assert told.observer is not None
+        told.observer.progress(Progress(1.0, 5, 50, 0, 0, {}, {}))
+        told.observer.log("chief:0", "a line")
+        told.succeed(outcome)
+    assert len(Heard.told) == 4 and seen[0]["ok"]
+    why = "records do not have all of this job: RuntimeError: the handler is broken"
+    assert outcome.stats.warnings == [why]
+    # a warning of the end is in the log, too
+    assert [(one.getMessage(), vars(one)["job"]) for one in caplog.records] == [(why, "r7")]
+
+
+def test_who_listens_is_told_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listeners, "Logs", Heard)
+    url = "postgresql://me:geheim@h/db"
+    error = ScriptFailedError(f"cannot open {url}", failure=TaskFailure("chief:0", "raised", f"Traceback: {url}"))
+    with pytest.raises(ScriptFailedError), Telling("run", f"{url}?sslkey=geheim", asked(), None) as told:
+        assert told.observer is not None
+        told.observer.progress(Progress(1.0, 0, 0, 0, 0, {}, {}, (f"slow: {url}",)))
+        told.observer.progress(Progress(1.0, 0, 0, 0, 0, {}, {}, (f"slow: {url}", "again")))
+        error.warnings = (f"slow: {url}",)
+        raise error
+    first, second, end = Heard.told
+    hidden = "slow: postgresql://me:***@h/db"
+    assert first.warnings == (hidden,) and second.warnings == (hidden, "again") and end["warnings"] == [hidden]
+    assert end["failure"]["traceback"] == "Traceback: postgresql://me:***@h/db" and "geheim" not in str(end)
+
+
+@pytest.mark.parametrize("wrong", [{"metrics_file": "/no/such/directory/a.prom"}, {"metrics_port": 70000}])
+def test_what_cannot_be_opened_is_told_to_the_others(wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listeners, "Logs", Heard)
+    seen: list[Any] = []
+    with pytest.raises(ConfigError) as raised, Telling("run", "s.py", asked(notify=seen.append, **wrong), None):
+        raise AssertionError("nothing begins")
+    [name] = wrong
+    assert str(raised.value).startswith(name) and [one["message"] for one in (*seen, *Heard.told)] == [str(raised.value)] * 2
+
+
 def test_a_wrong_wish_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="^notify: "):
         akrunner.run("s.py", "t.csv", notify="hooks.example.com")
@@ -127,8 +196,8 @@ def test_a_wrong_wish_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_people_call_it() -> None:
-    assert [name_of(one) for one in ("/a/train.py", Path("model.zip"), "model/", name_of, stats(), "")] == [
-        "train.py", "model.zip", "model", "name_of", "Stats", "?",
+    assert [name_of(one) for one in ("/a/train.py", Path("model.zip"), "model/", name_of, stats(), "", "/a/no#1?.py")] == [
+        "train.py", "model.zip", "model", "name_of", "Stats", "?", "no#1?.py",
     ]  # fmt: skip
 
 
@@ -144,3 +213,16 @@ def test_in_a_notebook_a_job_without_an_observer_is_shown(kernel: Shown) -> None
     ]
     observer: Any = object()
     assert Telling("run", "s.py", asked(), observer).observer is observer, "who has an observer shows what she wants"
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://h/a/train.py?X-Amz-Signature=geheim", "train.py"),
+        ("https://h/a/train.zip#sha256=geheim", "train.zip"),
+        ("https://me:geheim@h", "me:***@h"),
+        ("s3://bucket/model/?versionId=geheim", "model"),
+    ],
+)
+def test_what_people_call_it_has_no_secret(url: str, name: str) -> None:
+    assert name_of(url) == name

@@ -104,7 +104,7 @@ def test_a_file_that_can_no_longer_be_written_is_a_warning(at_once: None, tmp_pa
     )
 
 
-def test_a_file_of_something_else_is_not_replaced(tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_not_replaced_and_the_port_is_given_back(port: int, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("def main(config): ...\n")
     for path, why in (
@@ -113,7 +113,7 @@ def test_a_file_of_something_else_is_not_replaced(tmp_path: Path) -> None:
         (tmp_path / "no" / "a.prom", "cannot write"),
     ):
         with pytest.raises(ConfigError, match=f"^metrics_file: .*{why}"):
-            Metrics("run", "train.py", str(path), None, HOST)
+            Metrics("run", "train.py", str(path), port, HOST)
     assert script.read_text() == "def main(config): ...\n"
 
 
@@ -129,7 +129,7 @@ def port() -> Iterator[int]:
         held.bind((HOST, number))
 
 
-def test_a_port_serves_them_while_the_job_runs(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_serves_them_while_the_job_runs(port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", HOST)
     told = Metrics("run", "/jobs/nightly.py", None, port, HOST)
     told.progress(progress(100))
@@ -138,8 +138,11 @@ def test_a_port_serves_them_while_the_job_runs(port: int, monkeypatch: pytest.Mo
     )
     with urllib.request.urlopen(asked, timeout=10) as answer:
         assert read(answer.read().decode())["akrunner_job_rows_total way=in"] == 100
+    # the file of the job that runs is not touched
+    file = tmp_path / "nightly.prom"
     with pytest.raises(ConfigError, match=f"^metrics_port={port}: it cannot be listened at on {HOST} .*in use"):
-        Metrics("run", "train.py", None, port, HOST)
+        Metrics("run", "train.py", str(file), port, HOST)
+    assert not file.exists()
     told.ended({"ok": False, "exit_code": 1})
     told.close()
 

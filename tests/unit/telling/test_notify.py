@@ -108,6 +108,16 @@ def test_a_server_that_is_not_there_is_a_warning(hook: Hook) -> None:
     assert warning is not None and "nobody listens there" in warning and "T0KEN" not in warning and "secret" not in warning
 
 
+@pytest.mark.parametrize("error", [UnicodeError("label empty or too long"), RuntimeError("can't start new thread")])
+def test_whatever_goes_wrong_is_a_warning(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def heard(*given: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(notify, "heard", heard)
+    warning = Notify("http://h/T0KEN").tell({}, hasty=True)
+    assert warning is not None and warning.startswith("notify: http://h was not told of the end of the job: ")
+
+
 def test_a_function_gets_a_dict_and_may_fail() -> None:
     seen: list[Any] = []
     assert Notify(seen.append).tell({"ok": True, "shares": (1, 2)}) is None
@@ -119,7 +129,7 @@ def test_a_function_gets_a_dict_and_may_fail() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["hooks.example.com/T0KEN", "ftp://h/T0KEN", "http:///T0KEN", "http://h:x/T0KEN", "http://h/T0KEN y", "http://h/T0KEN\u00e4", "", 7, ["http://h/T0KEN"]]
+    "wrong", ["hooks.example.com/T0KEN", "ftp://h/T0KEN", "http:///T0KEN", "http://h:x/T0KEN", "http://h/T0KEN y", "http://hooks..example.com/T0KEN", "http://h/T0KEN\u00e4", "", 7, ["http://h/T0KEN"]]
 )  # fmt: skip
 def test_what_cannot_be_told_is_refused_without_its_secret(wrong: Any) -> None:
     with pytest.raises(ConfigError, match="^notify: ") as raised:
