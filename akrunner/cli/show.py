@@ -21,6 +21,7 @@ from akrunner.cli.guarded import emit, telling
 from akrunner.column_types import TIMES, family_of
 from akrunner.engines.inputs.wording import verdict
 from akrunner.folders.words import harmless, printable
+from akrunner.foreign import redacted
 from akrunner.io.csv_options import CsvOptions
 from akrunner.outcomes import success
 from akrunner.progress import events, words
@@ -220,7 +221,7 @@ class Screen:
     def _warn(self, warnings: Sequence[str]) -> None:
         """Print the warnings that were not printed yet. Args: warnings: all so far."""
         for warning in warnings[self._warned :]:
-            words = harmless(self.renamed(warning))
+            words = harmless(redacted(self.renamed(warning)))
             if not self._display.tells(events.WARNING, {"message": words}):
                 self._say(f"warning: {words}", "yellow")
         self._warned = max(self._warned, len(warnings))

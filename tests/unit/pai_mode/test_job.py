@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from akrunner.pai_mode.job import Runner
 from akrunner.pai_mode.scripts import Outcome, ShellScript
 from akrunner.running.result import Result
 from akrunner.tables.statements import StatementResult
+from tests.unit.engines.test_base import stats
 
 
 @pytest.fixture(autouse=True)
@@ -123,7 +123,7 @@ def test_a_command_becomes_a_job_with_its_plan(monkeypatch: pytest.MonkeyPatch) 
 
         def run(self, job: Any, table: Any, sink: Any, observer: Any) -> Any:
             jobs.append(job)
-            return Result(None, None, (), SimpleNamespace(reports=[], warnings=[]), "/work")  # type: ignore[arg-type]
+            return Result(None, None, (), stats(), "/work")
 
     monkeypatch.setattr(job, "prepare", prepared)
     made._engine = Engine()  # type: ignore[assignment]

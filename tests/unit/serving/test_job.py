@@ -33,6 +33,7 @@ from akrunner.serving import job
 from akrunner.serving.arguments import PredictArguments
 from akrunner.serving.verbs import predict_stream
 from akrunner.spec import Capabilities
+from tests.unit.engines.test_base import stats
 from tests.unit.serving.test_plan import ONE, TWO
 
 
@@ -126,7 +127,7 @@ class Engine:
         for task, chunk in answers[: len(answers) - self.lost]:
             values = [2 * value for value in chunk.column(0).to_pylist()]
             sink.write(task, pa.record_batch({"y": pa.array(values, pa.float32())}))
-        return SimpleNamespace(tasks=(), stats=SimpleNamespace(reports=[], warnings=[]), work_dir=None, only_asked=False)
+        return SimpleNamespace(tasks=(), stats=stats(), work_dir=None, only_asked=False)
 
 
 @pytest.fixture
