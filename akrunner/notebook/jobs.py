@@ -60,7 +60,9 @@ class JobCell:
         if body["ok"]:
             # what the tasks reported is not told again
             seen = self._view
-            last = [{"task": seen.metrics_of, "step": seen.step, **seen.metrics}] if seen is not None and seen.metrics_of else []
+            last = (
+                [{"task": seen.metrics_of, "step": seen.step, **seen.metrics}] if seen is not None and seen.metrics_of else []
+            )
             self._live.end(drawing.succeeded(self._title, {**body["stats"], "reports": last}, self._run, self._lines()))
         elif self._view is None and not self._live.is_shown:
             # it was refused: the error, which follows, says all
