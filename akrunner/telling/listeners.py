@@ -11,14 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from akrunner.engines.base import Observer, Progress
+from akrunner.engines.base import Observer, Progress, ReportObserver
 from akrunner.errors import JobCancelledError, in_a_sentence
+from akrunner.history.logs import FOLDER
 from akrunner.notebook import live
 from akrunner.notebook.jobs import JobCell
 from akrunner.outcomes import Ended, code_of, failure, success
 from akrunner.prepare.arguments import NotifyLike
 from akrunner.telling.logs import JOBS, Logs
 from akrunner.telling.metrics import Metrics
+from akrunner.telling.mlflow import Files, Mlflow
 from akrunner.telling.notify import Notify
 from akrunner.telling.spans import Spans
 
@@ -42,6 +44,12 @@ class Asked(Protocol):
 
     @property
     def metrics_host(self) -> str: ...
+
+    @property
+    def mlflow(self) -> str | None: ...
+
+    @property
+    def mlflow_experiment(self) -> str | None: ...
 
 
 class Listener(Observer, Protocol):
@@ -72,12 +80,13 @@ class Telling:
 
     def __init__(self, verb: str, head: object, asked: Asked, observer: Observer | None) -> None:
         script = name_of(head)
+        self._began = time.time()
         self._about = {
             "id": secrets.token_hex(8),
             "verb": verb,
             "script": script,
             "machine": socket.gethostname(),
-            "began": time.time(),
+            "began": self._began,
         }
         self._notify = Notify(asked.notify) if asked.notify is not None else None
         self._metrics: Metrics | None = None
@@ -93,8 +102,15 @@ class Telling:
         if observer is None and live.wanted():
             self._cell = JobCell(f"{verb} {script}", answers=verb.startswith("predict"))
             self._listeners.append(self._cell)
-        self.observer = _Both(observer, self._listeners) if self._listeners else observer
+        self._mlflow = Mlflow(asked.mlflow, asked.mlflow_experiment) if asked.mlflow is not None else None
+        self.observer = (
+            _Both(observer, self._listeners, self._mlflow) if self._listeners or self._mlflow is not None else observer
+        )
+        #: where the page about the run is to be, if the verb makes one
+        self._page = getattr(asked, "report", None)
         self._run: str | None = None
+        #: the directory of the run, if it is kept
+        self._folder: str | None = None
         self._ended = False
 
     def __enter__(self) -> Telling:
@@ -117,14 +133,16 @@ class Telling:
         if self._logged:
             # a command need not say it once more
             vars(error)["logged"] = True
-        for warning in self._tell(body, lambda: body, hasty=stopped):
+        for warning in self._tell(body, lambda: body, self._files(), hasty=stopped):
             error.add_note(f"warning: {warning}")
 
     def begun(self, run: Keeping) -> None:
         """Note that everything is checked, and under which name the run is kept."""
-        self._run = run.id
+        self._run, self._folder = run.id, run.path
         for listener in self._listeners:
             listener.begun(run.id)
+        if self._mlflow is not None and run.about is not None:
+            self._mlflow.begin(run.about, run.id, run.hparams)
 
     def succeed(self, ended: Given, output: str | None = None) -> Given:
         """Tell that the job has succeeded. What cannot be told is one of the warnings of its stats.
@@ -134,9 +152,10 @@ class Telling:
             output: where the rows, or the model, are.
         Returns: the result.
         """
-        if self._listeners or self._notify is not None:
+        if self._listeners or self._mlflow is not None or self._notify is not None:
             told = {"ok": True, "exit_code": 0, "stats": vars(ended.stats)}
-            ended.stats.warnings.extend(self._tell(told, lambda: _whole(ended, output, self._run)))
+            files = self._files(getattr(getattr(ended, "model", None), "path", None))
+            ended.stats.warnings.extend(self._tell(told, lambda: _whole(ended, output, self._run), files))
         self._ended = True
         return ended
 
@@ -145,10 +164,12 @@ class Telling:
         with self:
             return self.succeed(job())
 
-    def _tell(self, end: Mapping[str, Any], whole: Callable[[], Mapping[str, Any]], hasty: bool = False) -> Sequence[str]:
+    def _tell(
+        self, end: Mapping[str, Any], whole: Callable[[], Mapping[str, Any]], files: Sequence[Files], hasty: bool = False
+    ) -> Sequence[str]:
         """Tell everybody how the job has ended.
 
-        Args: end: as for `Listener.ended`; whole: makes what `notify=` is told; hasty: as for `Notify.tell`.
+        Args: end: as for `Listener.ended`; whole: makes what `notify=` is told; files: those of the run; hasty: as for `Notify.tell`.
         Returns: warnings.
         """
         self._ended = True
@@ -160,17 +181,37 @@ class Telling:
             told.append(why)
             if self._logged:
                 JOBS.warning("%s", why, extra={"job": self._run or self._about["script"], "task": None})
+        if self._mlflow is not None:
+            # last, as it may take long to send a model
+            told += self._mlflow.ended(end, files)
         return told
 
+    def _files(self, model: str | None = None) -> list[Files]:
+        """Return the files of a run that are there. Args: model: the directory of the SavedModel that it has trained."""
+        found = [Files(model, "model")] if model is not None else []
+        if self._folder is not None:
+            found.append(Files(os.path.join(self._folder, FOLDER), FOLDER))
+        page = os.path.abspath(os.fspath(self._page)) if self._page is not None else None
+        # not one of an earlier job, if it could not be written
+        if page is not None and os.path.isfile(page) and os.path.getmtime(page) >= self._began:
+            found.append(Files(page, ""))
+        return [one for one in found if os.path.exists(one.path)]
 
-class _Both:
+
+class _Both(ReportObserver):
     """The user's observer, and the listeners.
 
-    Args: observer: None: there is no such observer.
+    Args: observer: None: there is no such observer; mlflow: takes reports.
     """
 
-    def __init__(self, observer: Observer | None, listeners: Sequence[Listener]) -> None:
+    def __init__(self, observer: Observer | None, listeners: Sequence[Listener], mlflow: Mlflow | None) -> None:
         self._all: Sequence[Observer] = [*([observer] if observer is not None else []), *listeners]
+        self._mlflow = mlflow
+
+    def report(self, report: Mapping[str, Any]) -> None:
+        """Pass on a report to those who take them all."""
+        if self._mlflow is not None:
+            self._mlflow.report(report)
 
     def progress(self, progress: Progress) -> None:
         for one in self._all:
