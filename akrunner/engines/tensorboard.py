@@ -11,6 +11,7 @@ tasks of a job are not taken for runs that are to be compared.
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import socket
 import struct
@@ -71,7 +72,13 @@ class EventFiles:
         """Return the event files of a job; None if it is to have none. Raises: ConfigError: their directory cannot be made."""
         if job.tensorboard is None:
             return None
-        return cls(job.tensorboard, warnings, job.hparams, os.path.basename(job.kept) if job.kept is not None else None)
+        made = cls(job.tensorboard, warnings, job.hparams, os.path.basename(job.kept) if job.kept is not None else None)
+        if not job.resume and glob.glob(os.path.join(glob.escape(made._directory), "*", "events.out.*")):
+            warnings.append(
+                f"tensorboard: {made._directory} has the curves of another job, and TensorBoard draws those of both as one: name a directory "
+                "of its own for each job (tensorboard=, --tensorboard)"
+            )
+        return made
 
     def __enter__(self) -> EventFiles:
         return self

@@ -56,6 +56,8 @@ _OURS = "akrunner"
 _NUMBERS = ("seconds", "start_seconds", "main_seconds", "input_wait_seconds", "rows_in", "rows_out", "attempt")
 #: arguments that are told otherwise, that say nothing of the job, or of which some may be secrets
 _UNTOLD = ("user_params", "script", "env", "mlflow", "mlflow_experiment", "tensorboard", "report")
+#: has MLflow print nothing to stdout, where rows, or the JSON of a result, may be
+_SILENT = "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"
 #: exit codes from which on somebody has stopped the job
 _STOPPED = 129
 
@@ -99,7 +101,8 @@ class Mlflow:
         if parent is not None:
             tags["mlflow.parentRunId"], experiment_id = parent
         name = " ".join(filter(None, (os.path.splitext(os.path.basename(about.script))[0], run)))
-        begin = _Begin(name, tags, _params(about, hparams), about.tasks[0] if about.tasks else "")
+        first = about.tasks[0] if about.tasks else ""
+        begin = _Begin(name, about.began, tags, _params(about, hparams), first)
         self._sender = _Sender(self._uri, self._experiment, experiment_id, begin)
         self._sender.start()
 
@@ -124,9 +127,15 @@ class Mlflow:
 
 @dataclass(frozen=True)
 class _Begin:
-    """What is told of a run when it begins. Attributes: first: the task whose metrics have their own names; those of others follow their task's."""
+    """What is told of a run when it begins.
+
+    Attributes:
+        began: when, in seconds since 1970.
+        first: the task whose metrics have their own names; those of others follow their task's.
+    """
 
     name: str
+    began: float
     tags: Mapping[str, str]
     params: Mapping[str, str]
     first: str
@@ -160,6 +169,8 @@ class _Sender:
         self._reports: deque[Mapping[str, Any]] = deque()
         self._steps: dict[str, int] = {}
         self._lost = 0
+        #: when the server was first asked, by `time.monotonic`; None: not yet
+        self._asked: float | None = None
         self._ending, self._answered, self._done = threading.Event(), threading.Event(), threading.Event()
         #: what could not be told; and why the newest call has failed, "" if it has not
         self._failed: list[str] = []
@@ -190,7 +201,10 @@ class _Sender:
         # short waits only: where polars was imported, Ctrl-C does not end a longer one
         while not self._done.wait(_TICK):
             waited = time.monotonic() - began
-            if waited >= seconds or (waited >= _UNANSWERED_SECONDS and not self._answered.is_set()):
+            # to import the library may take long, too
+            asked = time.monotonic() - (self._asked or time.monotonic())
+            unanswered = min(waited, asked) >= _UNANSWERED_SECONDS and not self._answered.is_set()
+            if waited >= seconds or unanswered:
                 what = "the server has not taken all of the run" if self._answered.is_set() else "no server has answered"
                 failed.append(f"{what} within {waited:.0f} s" + (f": {self._why}" if self._why else ""))
                 break
@@ -228,12 +242,14 @@ class _Sender:
         """Make the run. Returns: MLflow's client, and the run's id."""
         from mlflow import MlflowClient
 
+        self._asked = self._asked or time.monotonic()
         client = MlflowClient(tracking_uri=self._uri)
         experiment_id = self._experiment_id
         if self._experiment is not None:
             found = client.get_experiment_by_name(self._experiment)
             experiment_id = found.experiment_id if found is not None else client.create_experiment(self._experiment)
-        made = client.create_run(experiment_id, tags=dict(self._begin.tags), run_name=self._begin.name)
+        start = int(self._begin.began * 1000)
+        made = client.create_run(experiment_id, start, dict(self._begin.tags), self._begin.name)
         return client, made.info.run_id
 
     def _send_metrics(self, client: Any, run: str) -> None:
@@ -268,7 +284,7 @@ class _Sender:
             RunTag(f"{_OURS}.{name}", redacted(str(one))[:_LONG_TEXT]) for name, one in told.items() if one not in (None, "")
         ]
         self._tried("the end", functools.partial(client.log_batch, run, metrics=numbers, tags=tags))
-        self._tried("the end", functools.partial(client.set_terminated, run, end.status))
+        self._tried("the end", functools.partial(_terminate, client, run, end.status))
         trace = (body.get("failure") or {}).get("traceback")
         if trace:
             self._tried("failure.txt", functools.partial(client.log_text, run, redacted(trace), "failure.txt"))
@@ -320,6 +336,19 @@ def _log_params(client: Any, run: str, params: Sequence[tuple[str, str]]) -> Non
     from mlflow.entities import Param
 
     client.log_batch(run, params=[Param(name, value) for name, value in params])
+
+
+def _terminate(client: Any, run: str, status: str) -> None:
+    """End a run. MLflow would print where to look at it."""
+    before = os.environ.get(_SILENT)
+    os.environ[_SILENT] = "true"
+    try:
+        client.set_terminated(run, status)
+    finally:
+        if before is None:
+            os.environ.pop(_SILENT, None)
+        else:
+            os.environ[_SILENT] = before
 
 
 def _tags(about: Record, run: str | None) -> dict[str, str]:

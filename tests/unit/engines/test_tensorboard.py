@@ -18,6 +18,8 @@ import pytest
 from akrunner.codec import tfrecord
 from akrunner.engines.tensorboard import EventFiles
 from akrunner.errors import ConfigError
+from akrunner.schema import Schema
+from akrunner.spec import JobSpec, ScriptSpec
 
 
 def fields(data: bytes) -> list[tuple[int, Any]]:
@@ -161,3 +163,17 @@ def _rows(directory: Path) -> list[Any]:
     )
     groups = list_session_groups.Handler(RequestContext(), context, "experiment", asked).run().session_groups
     return sorted(groups, key=lambda one: one.name)
+
+
+def test_a_directory_with_the_curves_of_another_job_is_warned_of(tmp_path: Path) -> None:
+    def opened(**given: Any) -> list[str]:
+        warnings: list[str] = []
+        job = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", tensorboard=str(tmp_path / "[board]"), **given)
+        with EventFiles.of(job, warnings) or contextlib.nullcontext() as files:
+            assert files is not None
+            files.write("chief:0", {"x": 1.0}, 0, 0)
+        return warnings
+
+    assert opened() == [] and opened(resume=True, checkpoint_dir=str(tmp_path)) == []
+    [warning] = opened()
+    assert warning.startswith(f"tensorboard: {tmp_path}/[board] has the curves of another job") and "(tensorboard=" in warning

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.machinery
+import os
 import sys
 import threading
 import types
@@ -108,8 +109,8 @@ def test_a_run_from_its_beginning_to_its_end(server: Server, tmp_path: Path) -> 
         told.report(one)
     assert told.ended(SUCCESS, [Files(str(tmp_path), "model"), Files(str(tmp_path / "page.html"), "")]) == []
     assert server.calls[0] == ("client", "http://h:5000") and server.of("create_experiment") == [("iris",)]
-    [(_, tags, name)] = server.of("create_run")
-    assert name == "train r7" and tags["akrunner.run"] == "r7" and tags["akrunner.version.host_python"] == "3.12"
+    [(_, start, tags, name)] = server.of("create_run")
+    assert (name, start) == ("train r7", 0) and tags["akrunner.run"] == "r7" and tags["akrunner.version.host_python"] == "3.12"
     assert tags["mlflow.source.name"] == "train.py" and tags["akrunner.machine"] == "m"
     params, *metrics, numbers, end = server.batches()
     assert dict(params) == {"lr": "0.1", "akrunner.num_workers": "2", "akrunner.source": "a.csv"}
@@ -210,10 +211,10 @@ def test_where_a_run_is(server: Server, monkeypatch: pytest.MonkeyPatch) -> None
     begun(AUTO).ended(SUCCESS, [])
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "iris")
     begun().ended(SUCCESS, [])
-    (plain, _, _), (inside, tags, _), _ = server.of("create_run")
+    (plain, *_), (inside, _, tags, _), _ = server.of("create_run")
     assert (plain, inside, tags["mlflow.parentRunId"]) == ("4", "5", "outer")
     assert [one for name, one in server.calls if name == "client"] == [None, None, "http://h:5000"]
-    assert "mlflow.parentRunId" not in server.of("create_run")[2][1] and server.of("get_experiment_by_name") == [("iris",)]
+    assert "mlflow.parentRunId" not in server.of("create_run")[2][2] and server.of("get_experiment_by_name") == [("iris",)]
 
 
 @pytest.mark.parametrize(
@@ -241,3 +242,14 @@ def test_wrong_wishes(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
         ConfigError, match=r"^mlflow: it needs MLflow's library, which is missing: pip install 'akrunner\[mlflow\]'"
     ):
         Mlflow(AUTO, None)
+
+
+@pytest.mark.parametrize("before", [None, "false"])
+def test_mlflow_prints_nothing_and_its_variable_stays(before: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(mlflow._SILENT, raising=False)
+    if before is not None:
+        monkeypatch.setenv(mlflow._SILENT, before)
+    seen: list[str | None] = []
+    client = types.SimpleNamespace(set_terminated=lambda run, status: seen.append(os.environ.get(mlflow._SILENT)))
+    mlflow._terminate(client, "run", "FINISHED")
+    assert seen == ["true"] and os.environ.get(mlflow._SILENT) == before
