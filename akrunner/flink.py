@@ -113,7 +113,8 @@ def run(
         profile_input: steps, 1 to 10,000, at which TensorFlow's profiler looks for what the scripts' input waits for:
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
             the process. None, or False: it is not started; what clocks tell is measured anyway.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs; with
+            `user_params`, for its tab HPARAMS.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
@@ -254,7 +255,8 @@ def stream(
             `stats.inputs`, and in words `stats.input_verdict`; 20 is a good number. Not in a task of a cluster, where it can end
             the process. None, or False: it is not started; what clocks tell is measured anyway.
         max_restarts: how often what fails itself may be started again, as when a machine fails.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs; with
+            `user_params`, for its tab HPARAMS.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         debug: keep the work dir, for `akrunner replay`.

@@ -394,6 +394,7 @@ class JobSpec:
         split: how the rows are split; None: they are not.
         profile_input: for how many steps each script's input is profiled; None: only what costs nothing is measured.
         kept: the directory in which this run is kept (`akrunner.history`); None: it is not kept.
+        hparams: what the event files say of `user_params`: numbers and short texts, without secrets.
         chunk_rows: the most rows in one frame.
         chunk_bytes: about the most bytes in one frame.
     Raises: ConfigError: a value is out of its range; the message names the argument.
@@ -432,6 +433,7 @@ class JobSpec:
     split: SplitSpec | None = None
     profile_input: int | None = None
     kept: str | None = None
+    hparams: Mapping[str, bool | float | str] = field(default_factory=dict, repr=False)
     chunk_rows: int = 8192
     chunk_bytes: int = 4 << 20
     run_id: str = field(default_factory=lambda: secrets.token_hex(8), compare=False)

@@ -91,6 +91,8 @@ def run(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    mlflow: str | None = None,
+    mlflow_experiment: str | None = None,
     report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> Result:
@@ -200,7 +202,8 @@ def run(
             what was remembered, or behind the last save of `task_config.checkpoint()`.
         restart_delay: seconds to wait before the job is started again for the first time (`max_restarts=`); before each further
             time twice as long, up to 300, and a tenth more or less. 0: it never waits.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs; with
+            `user_params`, for its tab HPARAMS.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
@@ -215,6 +218,11 @@ def run(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        mlflow: URI of an MLflow tracking server, at which the job becomes a run: params, metrics, status, model, logs; needs
+            akrunner's extra `mlflow`. "auto": as MLFLOW_TRACKING_URI, or the program around the job, says. What cannot be logged is
+            a warning.
+        mlflow_experiment: the name of the run's experiment, which is made if it is not there. None: MLFLOW_EXPERIMENT_NAME, else
+            MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
@@ -294,6 +302,8 @@ def run(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            mlflow=mlflow,
+            mlflow_experiment=mlflow_experiment,
             report=report,
         ),
         observer=observer,
@@ -362,6 +372,8 @@ def train(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    mlflow: str | None = None,
+    mlflow_experiment: str | None = None,
     report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> Result:
@@ -452,7 +464,8 @@ def train(
             what was remembered, or behind the last save of `task_config.checkpoint()`.
         restart_delay: seconds to wait before the job is started again for the first time (`max_restarts=`); before each further
             time twice as long, up to 300, and a tenth more or less. 0: it never waits.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs; with
+            `user_params`, for its tab HPARAMS.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
@@ -467,6 +480,11 @@ def train(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        mlflow: URI of an MLflow tracking server, at which the job becomes a run: params, metrics, status, model, logs; needs
+            akrunner's extra `mlflow`. "auto": as MLFLOW_TRACKING_URI, or the program around the job, says. What cannot be logged is
+            a warning.
+        mlflow_experiment: the name of the run's experiment, which is made if it is not there. None: MLFLOW_EXPERIMENT_NAME, else
+            MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
@@ -535,6 +553,8 @@ def train(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            mlflow=mlflow,
+            mlflow_experiment=mlflow_experiment,
             report=report,
         ),
         model_out=model_out,
@@ -599,6 +619,8 @@ def stream(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    mlflow: str | None = None,
+    mlflow_experiment: str | None = None,
     report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> StreamJob:
@@ -684,7 +706,8 @@ def stream(
             what was remembered, or behind the last save of `task_config.checkpoint()`.
         restart_delay: seconds to wait before the job is started again for the first time (`max_restarts=`); before each further
             time twice as long, up to 300, and a tenth more or less. 0: it never waits.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs; with
+            `user_params`, for its tab HPARAMS.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
@@ -699,6 +722,11 @@ def stream(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        mlflow: URI of an MLflow tracking server, at which the job becomes a run: params, metrics, status, model, logs; needs
+            akrunner's extra `mlflow`. "auto": as MLFLOW_TRACKING_URI, or the program around the job, says. What cannot be logged is
+            a warning.
+        mlflow_experiment: the name of the run's experiment, which is made if it is not there. None: MLFLOW_EXPERIMENT_NAME, else
+            MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
@@ -759,6 +787,8 @@ def stream(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            mlflow=mlflow,
+            mlflow_experiment=mlflow_experiment,
             report=report,
         ),
         follow=follow,
@@ -844,6 +874,8 @@ def plan(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    mlflow: str | None = None,
+    mlflow_experiment: str | None = None,
     report: PathLike | None = None,
 ) -> Plan:
     """Look at a job as `run`, `train` or `stream` would, and start nothing of it: `print(akrunner.plan("train.py", "iris.csv", num_workers=2))`.
@@ -961,7 +993,8 @@ def plan(
             what was remembered, or behind the last save of `task_config.checkpoint()`.
         restart_delay: seconds to wait before the job is started again for the first time (`max_restarts=`); before each further
             time twice as long, up to 300, and a tenth more or less. 0: it never waits.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs; with
+            `user_params`, for its tab HPARAMS.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         checkpoint_dir: directory handed to the script, the same for every task.
         resume: go on where an earlier job with the same `checkpoint_dir` was ended, if the script saves by
@@ -976,6 +1009,11 @@ def plan(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        mlflow: URI of an MLflow tracking server, at which the job becomes a run: params, metrics, status, model, logs; needs
+            akrunner's extra `mlflow`. "auto": as MLFLOW_TRACKING_URI, or the program around the job, says. What cannot be logged is
+            a warning.
+        mlflow_experiment: the name of the run's experiment, which is made if it is not there. None: MLFLOW_EXPERIMENT_NAME, else
+            MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
     Returns:
@@ -1055,6 +1093,8 @@ def plan(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            mlflow=mlflow,
+            mlflow_experiment=mlflow_experiment,
             report=report,
         ),
         verb=verb,

@@ -61,6 +61,7 @@ _MODULES = {
     "lance": "Lance datasets",
     "PIL": "pack --resize",
     "prometheus_client": "--metrics-file, --metrics-port",
+    "mlflow": "--mlflow",
     "opentelemetry": "spans",
 }
 #: a value of DOCKER_HOST that is an address; any other value is not passed to docker, which would print it in an error

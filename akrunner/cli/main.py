@@ -283,7 +283,7 @@ def _divided(given: list[str]) -> tuple[list[str], list[str]]:
         ours = ["pai", *ours]
     if ours[:1] == ["odpscmd"] and ours[1:2] not in (["--help"], ["-h"]):
         return ours[:1], given[1:]
-    return values.with_numbers(ours), script_args
+    return values.with_values(ours), script_args
 
 
 def contrary(words: Sequence[str]) -> None:

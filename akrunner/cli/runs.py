@@ -195,13 +195,16 @@ def report(
 
 
 def _serve(port: int) -> None:
-    """Serve pages about the runs until Ctrl-C, or another signal, comes."""
+    """Serve pages about the runs until Ctrl-C comes, which is how that ends, or another signal."""
     from akrunner.runs.serving import RunServer
 
     with RunServer(port) as server:
         with telling("nothing was served"):
             typer.echo(server.url)
-        server.serve_forever()
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            say("akrunner: the runs are served no longer")
 
 
 def _asdict(run: Run) -> dict[str, Any]:

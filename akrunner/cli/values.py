@@ -180,12 +180,16 @@ def _unquoted(value: str, where: str) -> str:
 #: number of steps if `--profile-input` is given without a number
 _STEPS = 20
 _NUMBER = re.compile(r"-?[0-9.]+")
+#: what follows `--mlflow` if it is the URI of a server: other words may be the script's
+_SERVER = re.compile(r"(?!.*\.py\Z)[\w+.-]+://.*|databricks[\w-]*|auto")
+#: what it gets if nothing of the kind follows
+_AUTO = "auto"
 
 
-def with_numbers(words: Sequence[str]) -> list[str]:
+def with_values(words: Sequence[str]) -> list[str]:
     """Return a command line that Typer understands.
 
-    `--profile-input` gets its default number if it has none, and `--dry-run=5` becomes `--dry-run --dry-run-rows=5`.
+    `--profile-input` and `--mlflow` get their defaults if they have no value, and `--dry-run=5` becomes `--dry-run --dry-run-rows=5`.
     """
     found: list[str] = []
     left = list(words)
@@ -195,6 +199,8 @@ def with_numbers(words: Sequence[str]) -> list[str]:
             # the next word is meant as the number if it is neither a file nor an option
             own = bool(left) and not (left[0].startswith("-") or os.path.exists(left[0]) or left[0].endswith(".py"))
             found.append(f"{word}={left.pop(0) if own or _NUMBER.fullmatch(''.join(left[:1])) else _STEPS}")
+        elif word == "--mlflow":
+            found.append(f"{word}={left.pop(0) if _SERVER.fullmatch(''.join(left[:1])) else _AUTO}")
         elif word.startswith("--dry-run="):
             found += ["--dry-run", word.replace("--dry-run", "--dry-run-rows", 1)]
         else:

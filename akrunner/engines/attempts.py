@@ -35,6 +35,7 @@ from akrunner.engines.onlooker import Onlooker
 from akrunner.engines.supervision.states import RESTARTING
 from akrunner.engines.supervisor import AttemptFailed, Supervisor
 from akrunner.engines.tables import JobTables
+from akrunner.engines.tensorboard import EventFiles
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import AkrunnerError, JobCancelledError, JobError, JobTimeoutError, WriteError
 from akrunner.foreign import underway
@@ -60,6 +61,8 @@ def run_attempts(
 
     Args:
         launcher: called for each attempt; makes its launcher.
+    Raises:
+        ConfigError: the directory for TensorBoard cannot be made. Whatever else `Engine.run` raises is raised too.
     """
     job.check_restarts(source.replayable, "the source")
     began = time.monotonic()
@@ -69,7 +72,8 @@ def run_attempts(
     closing = contextlib.closing(tables) if tables is not None else contextlib.nullcontext()
     with Patience() as patience, Guard() as guard, closing, contextlib.closing(KeptRun(job.kept)) as kept:
         warnings = list(job.notes)
-        run = JobRun(job, source, sink, observer, cancel, work, guard, patience, tables, warnings, began, counted, kept)
+        board = EventFiles.of(job, warnings)
+        run = JobRun(job, source, sink, observer, cancel, work, guard, patience, tables, warnings, began, counted, kept, board)
         return _Attempts(run, launcher).run()
 
 
@@ -99,7 +103,7 @@ class _Attempts:
 
     def run(self) -> Outcome:
         run = self._run
-        with self._saving():
+        with self._saving(), run.board or contextlib.nullcontext():
             run.work.create(run.job)
             outcome = _with_bad_rows(self._until_one_succeeds(), run.source)
             if run.tables is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -213,6 +214,15 @@ class Observer(Protocol):
     def log(self, task: str, line: str) -> None:
         """Called with each line that a task prints, from a thread other than the one that runs the job."""
         ...
+
+
+class ReportObserver(Observer):
+    """An observer that also takes every report, as progress only has each task's last. A class to derive from: an observer of a user may have a
+    method of this name that means something else."""
+
+    @abc.abstractmethod
+    def report(self, report: Mapping[str, Any]) -> None:
+        """Take a report, which has task, step, time_ns and the metrics. Called from the thread that runs the job, which waits for it."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from akrunner.engines.base import Observer, RowSink, RowSource, bad_rows_of
 from akrunner.engines.kept import KeptRun
 from akrunner.engines.tables import JobTables
+from akrunner.engines.tensorboard import EventFiles
 from akrunner.engines.workdir import WorkDir
 from akrunner.launch.guard import Guard
 from akrunner.patience import Patience
@@ -30,6 +31,7 @@ class JobRun:
         began: when the job began, by `time.monotonic`.
         counted: from when on its `timeout` counts: from before its input was opened.
         kept: keeps what the tasks print and report, if the run is kept.
+        board: writes what the tasks report for TensorBoard; None if that is not wanted.
     """
 
     job: JobSpec
@@ -45,6 +47,7 @@ class JobRun:
     began: float = field(default_factory=time.monotonic)
     counted: float = field(default_factory=time.monotonic)
     kept: KeptRun = field(default_factory=KeptRun)
+    board: EventFiles | None = None
 
     def hear(self) -> None:
         """Add warnings about bad rows of the source that have been found since."""

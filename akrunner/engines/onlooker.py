@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from akrunner.engines.base import Observer, Progress
+from akrunner.engines.base import Observer, Progress, ReportObserver
 from akrunner.engines.supervision import deadlock
 from akrunner.errors import AkrunnerError, JobError
 from akrunner.spec import TaskSpec
@@ -23,6 +24,7 @@ class Onlooker:
 
     def __init__(self, observer: Observer | None) -> None:
         self._observer = observer
+        self._takes_reports = observer if isinstance(observer, ReportObserver) else None
         self.no_stacks = False
 
     def echo(self, task: TaskSpec) -> Callable[[str], None] | None:
@@ -50,6 +52,12 @@ class Onlooker:
         if self._observer is not None:
             with _observing("progress"):
                 self._observer.progress(progress())
+
+    def report(self, report: Mapping[str, Any]) -> None:
+        """Tell the observer a report of a task, if it takes any. Raises: JobError: the observer raised something."""
+        if self._takes_reports is not None:
+            with _observing("report"):
+                self._takes_reports.report(report)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 ::
 
     rows          -> decoded -> sink, and counted
-    reports       -> kept, also with the run; written to event files for TensorBoard
+    reports       -> kept, also with the run; written to event files for TensorBoard; told to an observer that takes them
     all others    -> events for the attempt's state machine (`akrunner.engines.supervision.events`)
 """
 
@@ -19,10 +19,10 @@ from akrunner.engines import report
 from akrunner.engines.base import AnswerSink, MarkedSink, MarkedSource
 from akrunner.engines.group import TaskGroup
 from akrunner.engines.jobrun import JobRun
+from akrunner.engines.onlooker import Onlooker
 from akrunner.engines.output_columns import OutputColumns
 from akrunner.engines.supervision import events as on
 from akrunner.engines.supervision.states import Failed, LastWord, State
-from akrunner.engines.tensorboard import EventFiles
 from akrunner.errors import DataError, InputLostError, JobError, ProtocolError, WriteError
 from akrunner.foreign import underway
 from akrunner.history.reported import join
@@ -48,18 +48,13 @@ class Receiver:
         latest: what each task reported last, by its name, as `akrunner.history.reported.latest`.
     """
 
-    def __init__(self, run: JobRun, group: TaskGroup) -> None:
-        """Prepare to handle messages.
-
-        Raises:
-            ConfigError: the directory for TensorBoard cannot be made.
-        """
+    def __init__(self, run: JobRun, group: TaskGroup, onlooker: Onlooker) -> None:
         self.reports: list[dict[str, Any]] = []
         self.latest: dict[str, dict[str, Any]] = {}
         self._run = run
         self._group = group
         self._columns = OutputColumns(run.job)
-        self._board = EventFiles(run.job.tensorboard, run.warnings) if run.job.tensorboard is not None else None
+        self._onlooker = onlooker
 
     @property
     def metrics(self) -> dict[str, dict[str, float]]:
@@ -128,11 +123,6 @@ class Receiver:
         """Warnings about the columns of the rows that the tasks wrote. Complete when the job has ended."""
         return self._columns.warnings
 
-    def close(self) -> None:
-        """Close the event files. Nothing may be handled after that."""
-        if self._board is not None:
-            self._board.close()
-
     def _ready(self, event: said.Ready) -> on.Event:
         sent = self._group.sessions[event.task].rows_sent
         return on.Ready(event.task, event.body["rows"], sent, event.body["waited_ns"])
@@ -179,11 +169,12 @@ class Receiver:
 
     def _report(self, event: said.Report) -> None:
         name, data = event.task.name, event.body
-        if self._board is not None:
-            self._board.write(name, data["metrics"], data["step"], data["time_ns"])
+        if self._run.board is not None:
+            self._run.board.write(name, data["metrics"], data["step"], data["time_ns"])
         self.reports.append({"task": name, "step": data["step"], "time_ns": data["time_ns"], **data["metrics"]})
         join(self.latest, self.reports[-1])
         self._run.kept.report(self.reports[-1])
+        self._onlooker.report(self.reports[-1])
 
     def _closed(self, event: said.Closed) -> on.Event:
         body = event.body

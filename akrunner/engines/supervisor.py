@@ -74,7 +74,7 @@ class Supervisor:
         self._began = time.monotonic()
         self._onlooker = Onlooker(run.observer)
         self._group = TaskGroup(run, launcher, self._onlooker)
-        self._receiver = Receiver(run, self._group)
+        self._receiver = Receiver(run, self._group, self._onlooker)
         self._state = State.first(Rules.of(run.job), run.counted, self._began)
         self._taken = 0
         self._stalls = 0
@@ -222,7 +222,6 @@ class Supervisor:
         try:
             self._group.end(machine.closing(self._state))
         finally:
-            self._receiver.close()
             self._run.hear()
 
     def _progress(self) -> Progress:

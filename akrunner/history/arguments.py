@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,8 @@ _SECRET_FLAGS = ("--notify",)
 #: how many characters of JSON one argument may have
 _MOST = 200_000
 _MOST_NAME = 100
+#: the same of one of the params that are compared, and the largest whole number that a double holds as it is
+_MOST_TEXT, _MOST_WHOLE = 200, 1 << 53
 
 
 @dataclass(frozen=True)
@@ -156,3 +159,41 @@ def _is_ours(word: str) -> bool:
 def fields_of(arguments: Any) -> dict[str, Any]:
     """Return the fields of a dataclass of arguments by their names."""
     return {one.name: getattr(arguments, one.name) for one in dataclasses.fields(arguments)}
+
+
+def hparams(given: Any, hidden: Collection[str] = ()) -> dict[str, bool | float | str]:
+    """Return the params of a script as programs that compare runs want them: without secrets, and without what is long.
+
+    Args:
+        given: `user_params`.
+        hidden: keys whose values come from files: as these may be secrets, only numbers are told.
+    Returns: numbers and short texts, by flat names: "model.units".
+    """
+    made = Kept()
+    if isinstance(given, Mapping):
+        put(made, "user_params", given)
+    values = made.values.get("user_params")
+    found = {}
+    for where, value in _flat(values if isinstance(values, Mapping) else {}, "user_params"):
+        name = where.partition(".")[2]
+        secret = name.partition(".")[0] in hidden and (means_secret(name.rpartition(".")[2]) or not _is_number(value))
+        told = _compared(value)
+        if where not in made.left_out and not secret and told is not None:
+            found[name] = told
+    return found
+
+
+def _flat(values: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{where}.{key}")
+        else:
+            yield f"{where}.{key}", value
+
+
+def _compared(value: Any) -> bool | float | str | None:
+    """Return a value as a number or a text; None if it is too long."""
+    if (isinstance(value, int) and abs(value) <= _MOST_WHOLE) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _MOST_TEXT else None

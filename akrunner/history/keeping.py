@@ -101,6 +101,7 @@ class Keeping:
     Attributes:
         id: the run's name once it has begun; None before, and if it is not kept.
         path: its directory, likewise.
+        about: what is known of the run since it has begun, whether it is kept or not; None before.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Keeping:
     ) -> None:
         self.id: str | None = None
         self.path: str | None = None
+        self.about: Record | None = None
         self._wanted = wanted(keep_run)
         self._verb = verb
         self._given = dict(given)
@@ -143,10 +145,11 @@ class Keeping:
             versions: of the tasks' packages.
         Returns: warnings, if something cannot be kept.
         """
+        self.about = self._first(script, tasks, engine, versions)
         if not self._wanted:
             return []
         try:
-            self._begin(script, tasks, engine, versions)
+            self._begin(self.about)
         except OSError as e:
             self._given_up()
             lost = ", and there is no report of it (report=, --report)" if self._page is not None else ""
@@ -157,15 +160,20 @@ class Keeping:
             return [f"{e}; old runs are not removed"]
         return []
 
-    def _begin(self, script: str, tasks: Sequence[str], engine: str, versions: Mapping[str, str]) -> None:
+    def _begin(self, first: Record) -> None:
         root = places.root()
         if root is None:
             raise WriteFault("there is no directory for it that can be written (XDG_STATE_HOME names another)")
         self.id, self.path = places.claim(root)
+        self.about = self._record = dataclasses.replace(first, id=self.id)
+        record.write(self.path, self._record)
+
+    def _first(self, script: str, tasks: Sequence[str], engine: str, versions: Mapping[str, str]) -> Record:
+        """Return the record of a run that begins, without a name."""
         kept = self._arguments()
-        self._record = Record(
+        return Record(
             version=record.VERSION,
-            id=self.id,
+            id="",
             verb=self._verb,
             state=record.RUNNING,
             began=time.time(),
@@ -180,7 +188,14 @@ class Keeping:
             tasks=list(tasks),
             versions={**_versions(), **versions},
         )
-        record.write(self.path, self._record)
+
+    @property
+    def hparams(self) -> dict[str, bool | float | str]:
+        """The params of the script, as programs that compare runs want them (`arguments.hparams`)."""
+        hidden = [
+            where.partition(".")[2] for where in (*self._call.without, *self._call.secret) if where.startswith("user_params.")
+        ]
+        return arguments.hparams(self._given.get("user_params"), hidden)
 
     def _arguments(self) -> arguments.Kept:
         """Return what is kept of the arguments, with what the command line says besides."""

@@ -134,8 +134,8 @@ OPTIONS = (
         "tensorboard",
         "PathLike | None",
         PLACES,
-        "directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.",
-        help="Directory to write what tasks report() to, for TensorBoard.",
+        "directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs; with `user_params`, for its tab HPARAMS.",
+        help="Directory to write what tasks report() to, and the params, for TensorBoard.",
         verbs=SCRIPTED,
     ),
     Option(
@@ -235,6 +235,27 @@ OPTIONS = (
         verbs=JOBS,
         needs=dict.fromkeys(JOBS, ("metrics_port",)),
         help="Address at which --metrics-port listens; 0.0.0.0 lets every machine read it.",
+        environment=True,
+    ),
+    Option(
+        "mlflow",
+        "str | None",
+        TOLD,
+        "URI of an MLflow tracking server, at which the job becomes a run: params, metrics, status, model, logs; needs akrunner's extra `mlflow`. "
+        '"auto": as MLFLOW_TRACKING_URI, or the program around the job, says. What cannot be logged is a warning.',
+        verbs=JOBS,
+        help="Make the job a run of MLflow tracking, at this URI (http://HOST:5000), or as MLFLOW_TRACKING_URI says if no URI follows.",
+        environment=True,
+        private=True,
+    ),
+    Option(
+        "mlflow_experiment",
+        "str | None",
+        TOLD,
+        "the name of the run's experiment, which is made if it is not there. None: MLFLOW_EXPERIMENT_NAME, else MLFLOW_EXPERIMENT_ID, else MLflow's default.",
+        verbs=JOBS,
+        needs=dict.fromkeys(JOBS, ("mlflow",)),
+        help="Experiment of the run in MLflow. Default: $MLFLOW_EXPERIMENT_NAME, else MLflow's default.",
         environment=True,
     ),
     Option(

@@ -17,7 +17,16 @@ Raises:
     ConfigError: an argument is wrong."""
 
 #: what a PyFlink program does by its own means, as its jobs do not end here
-_NOT_IN_PROGRAMS = ("keep_run", "report", "notify", "metrics_file", "metrics_port", "metrics_host")
+_NOT_IN_PROGRAMS = (
+    "keep_run",
+    "report",
+    "notify",
+    "metrics_file",
+    "metrics_port",
+    "metrics_host",
+    "mlflow",
+    "mlflow_experiment",
+)
 
 VERBS = (
     Verb(

@@ -47,6 +47,8 @@ class PaiArguments:
     metrics_file: PathLike | None = None
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
+    mlflow: str | None = field(default=None, repr=False)
+    mlflow_experiment: str | None = None
     # end of what scripts/gen-options writes
 
     @classmethod

@@ -54,6 +54,8 @@ def pai(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    mlflow: str | None = None,
+    mlflow_experiment: str | None = None,
     observer: Observer | None = None,
 ) -> Result | list[Done]:
     """Run a script of PAI-TensorFlow by its command: `PAI -name tensorflow1150 -Dscript=... -Dtables=odps://...;`.
@@ -96,7 +98,8 @@ def pai(
         max_restarts: how often everything is started again after a failure, in place of what `enableDynamicCluster` means (3).
         restart_delay: seconds to wait before the job is started again for the first time (`max_restarts=`); before each further
             time twice as long, up to 300, and a tenth more or less. 0: it never waits.
-        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs.
+        tensorboard: directory to write what the tasks `report()` to, as event files TensorBoard opens, while the job runs; with
+            `user_params`, for its tab HPARAMS.
         work_dir: new directory to keep everything in; None: a temporary one, which is removed afterwards.
         debug: keep the work dir, for `akrunner replay`.
         keep_run: whether this run is kept, for `akrunner runs` and `akrunner.runs`: its arguments (no secrets), versions, numbers,
@@ -108,6 +111,11 @@ def pai(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        mlflow: URI of an MLflow tracking server, at which the job becomes a run: params, metrics, status, model, logs; needs
+            akrunner's extra `mlflow`. "auto": as MLFLOW_TRACKING_URI, or the program around the job, says. What cannot be logged is
+            a warning.
+        mlflow_experiment: the name of the run's experiment, which is made if it is not there. None: MLFLOW_EXPERIMENT_NAME, else
+            MLFLOW_EXPERIMENT_ID, else MLflow's default.
         observer: an object that is told of the job's progress. A shell script's jobs have none.
     Returns:
         the result, its `output` the tables that were written; a list, one for each statement, where there are others or a file.
@@ -149,6 +157,8 @@ def pai(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            mlflow=mlflow,
+            mlflow_experiment=mlflow_experiment,
         ),
         command=command,
         file=file,

@@ -120,5 +120,7 @@ class Arguments:
     metrics_file: PathLike | None = None
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
+    mlflow: str | None = field(default=None, repr=False)
+    mlflow_experiment: str | None = None
     report: PathLike | None = None
     # end of what scripts/gen-options writes

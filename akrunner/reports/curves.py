@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -37,7 +38,13 @@ def plots(reports: Iterable[Mapping[str, Any]], tasks: Sequence[str], began: flo
     most = max(_FEWEST, min(_MOST, _POINTS // max(1, drawn)))
     rank = {task: at for at, task in enumerate(tasks)}
     ordered = [dict(sorted(found[name].items(), key=lambda one: rank.get(one[0][0], len(rank)))) for name in shown]
-    return [_plot(at, name, ordered[at], began, most) for at, name in enumerate(shown)]
+    made = [_plot(at, name, ordered[at], began, most) for at, name in enumerate(shown)]
+    rest = ranked(found)[_METRICS:]
+    if rest:
+        names = ", ".join(rest[:_METRICS]) + (", ..." if len(rest) > _METRICS else "")
+        told = f"{len(rest):,} more metric{'s are' if len(rest) > 1 else ' is'} not drawn: {names}."
+        made[-1] = dataclasses.replace(made[-1], note=" ".join(filter(None, (made[-1].note, told))))
+    return made
 
 
 #: metric -> (task, attempt) -> [step or None, time_ns, value]

@@ -50,7 +50,7 @@ def kept_job(run: Keeping, job: JobSpec, script: str, engine: Engine, interprete
     if interpreter is not None:
         versions = {"python": f"{'.'.join(map(str, interpreter.python))} ({job.python})", "tensorflow": interpreter.tensorflow}
     told = run.begin(script, [task.name for task in job.cluster.tasks], engine.name, versions)
-    return dataclasses.replace(job, kept=run.path, notes=(*job.notes, *told))
+    return dataclasses.replace(job, kept=run.path, hparams=run.hparams, notes=(*job.notes, *told))
 
 
 def kept_to_its_end(run: Keeping, job: Callable[[], Ended], output: str | os.PathLike[str] | None = None) -> Ended:

@@ -73,6 +73,8 @@ def predict(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    mlflow: str | None = None,
+    mlflow_experiment: str | None = None,
     report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> Result:
@@ -158,6 +160,11 @@ def predict(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        mlflow: URI of an MLflow tracking server, at which the job becomes a run: params, metrics, status, model, logs; needs
+            akrunner's extra `mlflow`. "auto": as MLFLOW_TRACKING_URI, or the program around the job, says. What cannot be logged is
+            a warning.
+        mlflow_experiment: the name of the run's experiment, which is made if it is not there. None: MLFLOW_EXPERIMENT_NAME, else
+            MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
@@ -218,6 +225,8 @@ def predict(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            mlflow=mlflow,
+            mlflow_experiment=mlflow_experiment,
             report=report,
         ),
         observer=observer,
@@ -277,6 +286,8 @@ def plan_predict(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    mlflow: str | None = None,
+    mlflow_experiment: str | None = None,
     report: PathLike | None = None,
 ) -> PredictPlan:
     """Look at a prediction as `predict` would, and start nothing of it: `print(akrunner.plan_predict("model.zip", "iris.csv"))`.
@@ -363,6 +374,11 @@ def plan_predict(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        mlflow: URI of an MLflow tracking server, at which the job becomes a run: params, metrics, status, model, logs; needs
+            akrunner's extra `mlflow`. "auto": as MLFLOW_TRACKING_URI, or the program around the job, says. What cannot be logged is
+            a warning.
+        mlflow_experiment: the name of the run's experiment, which is made if it is not there. None: MLFLOW_EXPERIMENT_NAME, else
+            MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
     Returns:
@@ -420,6 +436,8 @@ def plan_predict(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            mlflow=mlflow,
+            mlflow_experiment=mlflow_experiment,
             report=report,
         ),
     )
@@ -471,6 +489,8 @@ def predict_stream(
     metrics_file: PathLike | None = None,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
+    mlflow: str | None = None,
+    mlflow_experiment: str | None = None,
     report: PathLike | None = None,
     observer: Observer | None = None,
 ) -> StreamJob:
@@ -545,6 +565,11 @@ def predict_stream(
         metrics_port: port that serves the same numbers while the job runs, as http://127.0.0.1:PORT/metrics.
         metrics_host: address of this machine at which `metrics_port=` listens. Whoever can reach it can read the numbers: there is
             no password.
+        mlflow: URI of an MLflow tracking server, at which the job becomes a run: params, metrics, status, model, logs; needs
+            akrunner's extra `mlflow`. "auto": as MLFLOW_TRACKING_URI, or the program around the job, says. What cannot be logged is
+            a warning.
+        mlflow_experiment: the name of the run's experiment, which is made if it is not there. None: MLFLOW_EXPERIMENT_NAME, else
+            MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
         observer: an object that is told of the job's progress.
@@ -593,6 +618,8 @@ def predict_stream(
             metrics_file=metrics_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            mlflow=mlflow,
+            mlflow_experiment=mlflow_experiment,
             report=report,
         ),
         watch=watch,

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from akrunner.engines.base import Observer, Progress
+from akrunner.engines.base import Observer, Progress, ReportObserver
 from akrunner.errors import JobCancelledError, in_a_sentence
 from akrunner.foreign import in_words, redacted
+from akrunner.history.logs import FOLDER
 from akrunner.history.reported import latest
 from akrunner.notebook import live
 from akrunner.notebook.jobs import JobCell
@@ -23,6 +24,7 @@ from akrunner.outcomes import Ended, failure, plain, success
 from akrunner.prepare.arguments import NotifyLike
 from akrunner.telling.logs import JOBS, Logs
 from akrunner.telling.metrics import Metrics
+from akrunner.telling.mlflow import Files, Mlflow
 from akrunner.telling.notify import Notify
 from akrunner.telling.spans import Spans
 
@@ -46,6 +48,12 @@ class Asked(Protocol):
 
     @property
     def metrics_host(self) -> str: ...
+
+    @property
+    def mlflow(self) -> str | None: ...
+
+    @property
+    def mlflow_experiment(self) -> str | None: ...
 
 
 class Listener(Observer, Protocol):
@@ -79,12 +87,13 @@ class Telling:
     """
 
     def __init__(self, verb: str, head: object, asked: Asked, observer: Observer | None) -> None:
+        self._began = time.time()
         self._about: dict[str, Any] = {
             "id": secrets.token_hex(8),
             "verb": verb,
             "script": name_of(head),
             "machine": socket.gethostname(),
-            "began": time.time(),
+            "began": self._began,
         }
         #: where numbers go, as `Metrics` takes it
         self._numbers_to = (asked.metrics_file, asked.metrics_port, asked.metrics_host)
@@ -92,8 +101,15 @@ class Telling:
         self._metrics: Metrics | None = None
         self._listeners: list[_Careful] = []
         self._logged = False
+        #: where MLflow is, and in which experiment
+        self._tracking = (asked.mlflow, asked.mlflow_experiment)
+        self._mlflow: Mlflow | None = None
         self.observer = observer
+        #: where the page about the run is to be, if the verb makes one
+        self._page = getattr(asked, "report", None)
         self._run: str | None = None
+        #: the directory of the run, if it is kept
+        self._folder: str | None = None
         self._ended = False
 
     def __enter__(self) -> Telling:
@@ -124,8 +140,11 @@ class Telling:
         if file is not None or port is not None:
             self._metrics = Metrics(verb, script, file, port, host)
             self._listeners.append(_Careful(self._metrics))
-        if self._listeners:
-            self.observer = _Both(self.observer, self._listeners)
+        to, experiment = self._tracking
+        if to is not None:
+            self._mlflow = Mlflow(to, experiment)
+        if self._listeners or self._mlflow is not None:
+            self.observer = _Both(self.observer, self._listeners, self._mlflow)
 
     def _fail(self, error: BaseException) -> None:
         """Tell with what exception the job has ended, unless its end was told. What cannot be told is a note of the exception."""
@@ -142,14 +161,16 @@ class Telling:
             vars(error)["logged"] = True
         # somebody waits for the end of a job that was stopped
         stopped = not isinstance(error, Exception) or isinstance(error, JobCancelledError)
-        for warning in self._tell(body, hasty=stopped):
+        for warning in self._tell(body, self._files(), hasty=stopped):
             error.add_note(f"warning: {warning}")
 
     def begun(self, run: Keeping) -> None:
         """Note that everything is checked, and under which name the run is kept."""
-        self._run = run.id
+        self._run, self._folder = run.id, run.path
         for listener in self._listeners:
             listener.begun(run.id)
+        if self._mlflow is not None and run.about is not None:
+            self._mlflow.begin(run.about, run.id, run.hparams)
 
     def succeed(self, ended: Given, output: str | None = None) -> Given:
         """Tell that the job has succeeded. What cannot be told is one of the warnings of its stats.
@@ -159,8 +180,9 @@ class Telling:
             output: where the rows, or the model, are.
         Returns: the result.
         """
-        if self._listeners or self._notify is not None:
-            ended.stats.warnings.extend(self._tell(plain(_whole(ended, output, self._run))))
+        if self._listeners or self._mlflow is not None or self._notify is not None:
+            files = self._files(getattr(getattr(ended, "model", None), "path", None))
+            ended.stats.warnings.extend(self._tell(plain(_whole(ended, output, self._run)), files))
         self._ended = True
         return ended
 
@@ -172,10 +194,10 @@ class Telling:
             self._fail(e)
             raise
 
-    def _tell(self, body: Mapping[str, Any], hasty: bool = False) -> Sequence[str]:
+    def _tell(self, body: Mapping[str, Any], files: Sequence[Files], hasty: bool = False) -> Sequence[str]:
         """Tell everybody how the job has ended.
 
-        Args: body: as for `Listener.ended`, without secrets; hasty: as for `Notify.tell`.
+        Args: body: as for `Listener.ended`, without secrets; files: those of the run; hasty: as for `Notify.tell`.
         Returns: warnings.
         """
         self._ended = True
@@ -191,7 +213,21 @@ class Telling:
             with contextlib.suppress(Exception):
                 for warning in told:
                     JOBS.warning("%s", warning, extra={"job": self._run or self._about["script"], "task": None})
+        if self._mlflow is not None:
+            # last, as it may take long to send a model
+            told += self._mlflow.ended(body, files)
         return told
+
+    def _files(self, model: str | None = None) -> list[Files]:
+        """Return the files of a run that are there. Args: model: the directory of the SavedModel that it has trained."""
+        found = [Files(model, "model")] if model is not None else []
+        if self._folder is not None:
+            found.append(Files(os.path.join(self._folder, FOLDER), FOLDER))
+        page = os.path.abspath(os.fspath(self._page)) if self._page is not None else None
+        # not one of an earlier job, if it could not be written
+        if page is not None and os.path.isfile(page) and os.path.getmtime(page) >= self._began:
+            found.append(Files(page, ""))
+        return [one for one in found if os.path.exists(one.path)]
 
 
 class _Careful:
@@ -224,17 +260,23 @@ class _Careful:
             self.warning = self.warning or why
 
 
-class _Both:
+class _Both(ReportObserver):
     """The user's observer, and the listeners.
 
-    Args: observer: None: there is no such observer.
+    Args: observer: None: there is no such observer; mlflow: takes reports.
     """
 
-    def __init__(self, observer: Observer | None, listeners: Sequence[_Careful]) -> None:
+    def __init__(self, observer: Observer | None, listeners: Sequence[_Careful], mlflow: Mlflow | None) -> None:
         self._observer = observer
         self._listeners = listeners
+        self._mlflow = mlflow
         #: the warnings so far, without secrets
         self._warnings: tuple[str, ...] = ()
+
+    def report(self, report: Mapping[str, Any]) -> None:
+        """Pass on a report to those who take them all."""
+        if self._mlflow is not None:
+            self._mlflow.report(report)
 
     def progress(self, progress: Progress) -> None:
         if self._observer is not None:

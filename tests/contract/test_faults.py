@@ -151,8 +151,8 @@ def test_the_end_is_reached_whatever_fails_in_it(
 ) -> None:
     close = EventFiles.close
 
-    def closed(self: EventFiles) -> None:
-        close(self)
+    def closed(self: EventFiles, succeeded: bool) -> None:
+        close(self, succeeded)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(EventFiles, "close", closed)

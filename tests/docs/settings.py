@@ -426,11 +426,21 @@ def _operations_said(folder: Path, said: str) -> None:
     assert "INFO akrunner: run nightly.py has succeeded" in said
 
 
+# -- docs/tracking.md
+
+
+def _tracking_said(folder: Path, said: str) -> None:
+    for name in ("slow", "fast"):
+        [path] = (folder / "boards" / name).rglob("events.*")
+        assert b"_hparams_/session_end_info" in path.read_bytes()
+
+
 SETTINGS: dict[str, Setting] = {
     # nobody listens there, which changes nothing
     "docs/operations.md": Setting(
         instead={"https://hooks.example.com/akrunner/T0KEN": "http://127.0.0.1:1/T0KEN"}, checks=_operations_said, marks=("slow",)
     ),
+    "docs/tracking.md": Setting(checks=_tracking_said, marks=("slow",)),
     "docs/lakehouse.md": Setting(_lakehouse, checks=_lakehouse_said),
     # a server is in tests/e2e/test_systems.py
     "docs/databases.md": Setting(

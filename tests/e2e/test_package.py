@@ -132,7 +132,7 @@ def test_the_extra_all_brings_what_the_others_do(page: Message) -> None:
         page.get_all("Provides-Extra", [])
     )
     (brought,) = [one for one in needed if one.startswith("akrunner[") and one.endswith('extra=="all"')]
-    apart = {"all", "dev", "flink", "lance", "snowflake"}
+    apart = {"all", "dev", "flink", "lance", "mlflow", "snowflake"}
     assert set(brought[len("akrunner[") : brought.index("]")].split(",")) == set(page.get_all("Provides-Extra", [])) - apart
 
 

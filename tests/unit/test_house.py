@@ -358,6 +358,7 @@ ONLY_IN = {
     "google": {"engines/flink"},
     "cryptography": {"engines/flink/host/issue"},
     "prometheus_client": {"telling/metrics"},
+    "mlflow": {"telling/mlflow"},
     "opentelemetry": {"telling/spans"},
     "IPython": {"notebook/live"},
     "PIL": {"packing/pictures"},

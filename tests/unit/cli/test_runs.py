@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -187,4 +188,6 @@ def test_the_address_of_the_pages_is_printed(
     monkeypatch.setattr(page, "library", lambda: "")
     monkeypatch.setattr(serving.RunServer, "serve_forever", lambda self: None)
     assert main(["runs", "--serve"]) == 0 and capsys.readouterr().out.startswith("http://127.0.0.1:")
+    monkeypatch.setattr(serving.RunServer, "serve_forever", lambda self: signal.raise_signal(signal.SIGINT))
+    assert main(["runs", "--serve"]) == 0 and capsys.readouterr().err == "akrunner: the runs are served no longer\n"
     assert main(["runs", "--serve", "--json"]) == 2 and "--serve shows runs in a browser" in capsys.readouterr().out

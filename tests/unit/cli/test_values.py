@@ -86,3 +86,20 @@ def test_a_url_is_no_file() -> None:
             akrunner.ConfigError, match=r"^--[\w-]+.* s3://u:\*\*\*@b/x is a URL, and this must be a file of this machine"
         ):
             call()
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("--mlflow -i a.csv", "--mlflow=auto -i a.csv"),
+        ("--mlflow train.py", "--mlflow=auto train.py"),
+        ("--mlflow https://h/train.py", "--mlflow=auto https://h/train.py"),
+        ("--mlflow http://h:5000 train.py", "--mlflow=http://h:5000 train.py"),
+        ("train.py --mlflow databricks", "train.py --mlflow=databricks"),
+        ("train.py --mlflow", "train.py --mlflow=auto"),
+        ("--mlflow=./runs train.py", "--mlflow=./runs train.py"),
+        ("--profile-input train.py --dry-run=5", "--profile-input=20 train.py --dry-run --dry-run-rows=5"),
+    ],
+)
+def test_options_whose_values_may_be_left_out(given: str, made: str) -> None:
+    assert values.with_values(given.split()) == made.split()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from akrunner.engines.base import ReportObserver
 from akrunner.engines.onlooker import Onlooker
 from akrunner.errors import ConfigError, JobError
 from akrunner.spec import TaskSpec
@@ -55,3 +56,18 @@ def test_what_it_raises_is_said_to_be_its_own() -> None:
     assert echo is not None
     with pytest.raises(ConfigError):
         echo("a line")
+
+
+def test_reports_go_to_who_takes_them() -> None:
+    class Taking(Watching, ReportObserver):
+        def report(self, report: Any) -> None:
+            self.log("report", report)
+
+    taking, other = Taking(), Watching()
+    # that of a user may mean something else
+    other.report = lambda report: pytest.fail("it was not asked for")  # type: ignore[attr-defined]
+    Onlooker(taking).report({"loss": 0.5})
+    Onlooker(other).report({"loss": 0.5})
+    assert taking.told == [("report", {"loss": 0.5})]
+    with pytest.raises(JobError, match=r"observer: report\(\) raised"):
+        Onlooker(Taking(ZeroDivisionError("injected"))).report({})

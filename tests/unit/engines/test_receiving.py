@@ -11,10 +11,12 @@ import pytest
 
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines.kept import KeptRun
+from akrunner.engines.onlooker import Onlooker
 from akrunner.engines.receiving import Receiver
 from akrunner.engines.supervision import events as on
 from akrunner.engines.supervision.states import LastWord, Rules, State
-from akrunner.errors import ConfigError, DataError, InputLostError, JobError, ProtocolError, SinkError, WriteError
+from akrunner.engines.tensorboard import EventFiles
+from akrunner.errors import DataError, InputLostError, JobError, ProtocolError, SinkError, WriteError
 from akrunner.io.table import TableSource
 from akrunner.launch import events as said
 from akrunner.schema import Schema
@@ -68,11 +70,14 @@ class Host:
         job = JobSpec(ScriptSpec("s.py", "s.py"), Schema(()), "python", output_schema=declared, **fields)
         self.warnings: list[str] = []
         self.conversations: dict[TaskSpec, Any] = {}
-        run: Any = types.SimpleNamespace(job=job, sink=sink, warnings=self.warnings, disks={}, source=None, kept=KeptRun())
+        board = EventFiles.of(job, self.warnings)
+        run: Any = types.SimpleNamespace(
+            job=job, sink=sink, warnings=self.warnings, disks={}, source=None, kept=KeptRun(), board=board
+        )
         self.run = run
         session = types.SimpleNamespace(rows_sent=7)
         group: Any = types.SimpleNamespace(sessions={CHIEF: session}, conversations=self.conversations)
-        self.receiver = Receiver(run, group)
+        self.receiver = Receiver(run, group, Onlooker(None))
         self.state = State.first(Rules(ClusterSpec()), 0.0, 0.0)
 
     def take(self, kind: Any, *held: Any) -> Any:
@@ -219,14 +224,8 @@ def test_reports_are_kept_and_the_last_metrics_of_each_task(tmp_path: Path) -> N
     ]
     host.take(said.Report, {"metrics": {}, "step": None, "time_ns": 5})
     assert host.receiver.metrics == {}, "metrics that were taken back are not shown any more"
-    host.receiver.close()
+    host.run.board.close(True)
     assert [path.parent.name for path in (tmp_path / "board").rglob("events.*")] == ["chief-0"]
-
-
-def test_a_board_that_cannot_be_made_is_an_error_of_its_parameter(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="tensorboard"):
-        Host(tensorboard=str(tmp_path / "file"))
 
 
 def test_a_last_message_of_a_task_that_is_done() -> None:
@@ -252,7 +251,7 @@ def test_times_that_were_written_as_numbers_are_warned_of() -> None:
     host = Host(Sink())
     run: Any = types.SimpleNamespace(job=job, sink=None, warnings=[], disks={})
     group: Any = types.SimpleNamespace(sessions={}, conversations={})
-    host.receiver = Receiver(run, group)
+    host.receiver = Receiver(run, group, Onlooker(None))
     assert host.receiver.warnings == []
     host.written(when=[1, 2])
     (warning,) = host.receiver.warnings

@@ -107,3 +107,21 @@ def test_a_name_that_means_a_secret(name: str) -> None:
 )
 def test_a_name_that_means_none(name: str) -> None:
     assert not means_secret(name)
+
+
+def test_params_that_runs_are_compared_by() -> None:
+    given = {
+        "lr": 0.1, "model": {"units": [64, 32], "name": "wide", "token": "hidden"}, "flag": True, "none": None, "long": "x" * 300, "inf": float("inf"),
+        "many": 10**400, "api_key": "hidden", "url": "https://me:hidden@h/", "rate": 5, "notes": "of a file", "pin": 1234,
+    }  # fmt: skip
+    found = arguments.hparams(given, ["rate", "notes", "pin"])
+    assert found == {
+        "lr": 0.1,
+        "model.units": "[64, 32]",
+        "model.name": "wide",
+        "flag": True,
+        "none": "null",
+        "inf": "Infinity",
+        "rate": 5,
+    }
+    assert arguments.hparams(None) == {} and arguments.hparams({"a": "x" * 300_000}) == {}

@@ -210,3 +210,16 @@ def test_a_page_that_cannot_be_written_is_a_warning(root: Path) -> None:
         begun(run)
         raise JobError("it failed")
     assert raised.value.warnings == (told.replace("r1", "r2"),) and raised.value.args[0] == "it failed"
+
+
+def test_what_a_run_is_known_by_is_there_whether_it_is_kept_or_not(root: Path) -> None:
+    call = Call(without=["user_params.rate", "user_params.notes"], secret=["user_params.at", "env.A"])
+    given = {"user_params": {"lr": 0.1, "rate": 5, "notes": "of a file", "at": "of a file"}, "num_workers": 2}
+    with calling(call):
+        for keep, name in ((False, ""), (True, "r1")):
+            run = Keeping("run", given, keep)
+            assert run.about is None
+            begun(run)
+            assert run.about is not None and run.about.id == name and run.about.tasks == ["chief:0"]
+            assert run.about.arguments["num_workers"] == 2 and run.about.versions["tensorflow"] == "2.20.0"
+            assert run.hparams == {"lr": 0.1, "rate": 5}

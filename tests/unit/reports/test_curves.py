@@ -46,4 +46,5 @@ def test_very_many_metrics_tasks_and_steps_are_fewer() -> None:
     ]
     made = curves.plots(told, [], 0.0, [])
     assert len(made) == 24 and made[0].note == "4 more tasks are not drawn."
+    assert made[-1].note == "4 more tasks are not drawn. 6 more metrics are not drawn: m24, m25, m26, m27, m28, m29."
     assert sum(len(one.columns["x"]) for one in made) <= 15_000

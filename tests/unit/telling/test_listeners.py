@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import akrunner
-from akrunner.engines.base import Outcome, Progress
+from akrunner.engines.base import Outcome, Progress, ReportObserver
 from akrunner.errors import ConfigError, JobCancelledError, ScriptFailedError, SourceError, TaskFailure
 from akrunner.telling import listeners
 from akrunner.telling.listeners import Telling, name_of
@@ -20,13 +21,12 @@ __all__ = ["kernel"]
 
 
 def asked(**given: Any) -> Any:
-    return types.SimpleNamespace(
-        **{"notify": None, "metrics_file": None, "metrics_port": None, "metrics_host": "127.0.0.1", **given}
-    )
+    nobody = dict.fromkeys(("notify", "metrics_file", "metrics_port", "mlflow", "mlflow_experiment"))
+    return types.SimpleNamespace(**{**nobody, "metrics_host": "127.0.0.1", **given})
 
 
 def run(name: str | None) -> Any:
-    return types.SimpleNamespace(id=name)
+    return types.SimpleNamespace(id=name, path=None, about=None)
 
 
 @pytest.fixture(autouse=True)
@@ -226,3 +226,36 @@ def test_in_a_notebook_a_job_without_an_observer_is_shown(kernel: Shown) -> None
 )
 def test_what_people_call_it_has_no_secret(url: str, name: str) -> None:
     assert name_of(url) == name
+
+
+def test_mlflow_gets_every_report_and_the_files_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+
+    class Noted:
+        def __init__(self, *given: Any) -> None:
+            calls.append(given)
+
+        def begin(self, *given: Any) -> None:
+            calls.append(given)
+
+        def report(self, report: Any) -> None:
+            calls.append(report)
+
+        def ended(self, body: Any, files: Any) -> list[str]:
+            calls.append((body["ok"], [(one.path, one.at) for one in files]))
+            return ["mlflow: it is away"]
+
+    monkeypatch.setattr(listeners, "Mlflow", Noted)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "old.html").write_text("of an earlier job")
+    os.utime(tmp_path / "old.html", (0, 0))
+    kept = types.SimpleNamespace(id="r7", path=str(tmp_path), about="about", hparams={"lr": 0.1})
+    outcome = types.SimpleNamespace(stats=stats(), tasks=(), work_dir=None, model=types.SimpleNamespace(path=str(tmp_path)))
+    with Telling("train", "s.py", asked(mlflow="auto", report=tmp_path / "old.html"), None) as told:
+        told.begun(kept)  # type: ignore[arg-type]
+        assert isinstance(told.observer, ReportObserver)
+        told.observer.report({"loss": 0.5})
+        told.succeed(outcome)
+    logs = (str(tmp_path / "logs"), "logs")
+    assert calls == [("auto", None), ("about", "r7", {"lr": 0.1}), {"loss": 0.5}, (True, [(str(tmp_path), "model"), logs])]
+    assert outcome.stats.warnings == ["mlflow: it is away"]
