@@ -23,6 +23,8 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
+# a quote in a docstring is often part of a value
+smartquotes = False
 # what is found is shown without an excerpt, for which a browser would read pages from the disk, which it refuses
 html_show_search_summary = False
 html_theme_options = {
@@ -38,7 +40,6 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
-maximum_signature_line_length = 88
 napoleon_use_ivar = True
 napoleon_use_rtype = False
 

@@ -132,7 +132,7 @@ def test_links_lead_somewhere(site: Path) -> None:
         for link in (*page.leads, *page.loads):
             parts = urlsplit(link)
             there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            if parts.scheme in ("https", "mailto", "data") and link not in page.loads:
+            if parts.scheme in ("http", "https", "mailto", "data") and link not in page.loads:
                 continue
             known = pages[there].anchors if there in pages else {unquote(parts.fragment)}
             if parts.scheme or not there.is_file() or unquote(parts.fragment) not in known:
