@@ -23,7 +23,7 @@ LANGUAGES = ("python", "sh", "toml", "text")
 DIRECTIVES = ("file", "ends", "not run")
 _FENCE = re.compile(r"^( *)```(.*)$")
 _COMMENT = re.compile(r"^ *<!-- (.+) -->$")
-_COLUMNS = re.compile(r"# (before|Alink) {2,}(?=# (after|akrunner)$)")
+_COLUMNS = re.compile(r"# \w[\w ]*? {2,}(?=# (after|akrunner)$)")
 
 
 class Block(NamedTuple):
@@ -52,7 +52,11 @@ class Block(NamedTuple):
 
 def pages() -> list[str]:
     """All that have to run. (Those of `docs/operators` are generated, and their examples have tests of their own.)"""
-    found = (path for folder in ("docs", "docs/decisions") for path in sorted((ROOT / folder).glob("*.md")))
+    found = (
+        path
+        for folder in ("docs", "docs/tutorials", "docs/moving", "docs/decisions")
+        for path in sorted((ROOT / folder).glob("*.md"))
+    )
     return ["README.md", "CONTRIBUTING.md", *(str(path.relative_to(ROOT)) for path in found)]
 
 

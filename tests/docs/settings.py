@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import sqlite3
 import sys
@@ -435,7 +436,66 @@ def _tracking_said(folder: Path, said: str) -> None:
         assert b"_hparams_/session_end_info" in path.read_bytes()
 
 
+# -- docs/start.md, docs/tutorials, docs/moving
+
+
+def _start_said(folder: Path, said: str) -> None:
+    assert pq.read_table(folder / "areas.parquet").num_rows == 150
+    assert len((folder / "flowers" / "predictions.csv").read_text().splitlines()) == 7
+    assert "KeyError: 'petal_lenght'" in said
+
+
+def _tabular_said(folder: Path, said: str) -> None:
+    leaving = pa_csv.read_csv(folder / "leaving.csv")
+    assert leaving.schema.names == ["id", "p"] and leaving.num_rows == 100
+    # of the customers that it has not seen, more than the share of those that stay
+    assert max(map(float, re.findall(r"test_accuracy=(0\.\d+)", said))) > 0.7
+
+
+def _images_said(folder: Path, said: str) -> None:
+    right = re.search(r"^(\d+)% of \d+ are right$", said, re.MULTILINE)
+    assert right and int(right[1]) > 80, said
+    assert pa_csv.read_csv(folder / "new.csv").num_rows == 9
+
+
+def _streaming_said(folder: Path, said: str) -> None:
+    sizes = {
+        name: len((folder / f"{name}.jsonl").read_text().splitlines()) for name in ("high", "high-again", "monday", "again")
+    }
+    assert sizes["high"] > sizes["high-again"] > sizes["again"] == 0 and sizes["monday"] == sizes["high"], sizes
+    assert "are too high" in said and '"expected"' in said
+
+
+def _points(folder: Path) -> None:
+    pq.write_table(
+        pa.table({"x": pa.array([n / 64 for n in range(65)], pa.float32()), "y": [n / 32 for n in range(65)]}),
+        folder / "points.parquet",
+    )
+
+
+_BUILD = """
+def build():
+    import tensorflow as tf
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))])
+    model.compile("sgd", "mse")
+    return model
+
+"""
+
+
+def _moved(folder: Path, said: str) -> None:
+    assert (folder / "model.zip").exists() or (folder / "exported" / "saved_model.pb").exists()
+
+
 SETTINGS: dict[str, Setting] = {
+    "docs/start.md": Setting(checks=_start_said),
+    "docs/tutorials/tabular.md": Setting(checks=_tabular_said),
+    "docs/tutorials/images.md": Setting(checks=_images_said),
+    "docs/tutorials/streaming.md": Setting(checks=_streaming_said),
+    "docs/moving/plain.md": Setting(checks=_moved),
+    "docs/moving/ray.md": Setting(_points, ahead={"train.py": _BUILD}, checks=_moved),
+    "docs/moving/tensorflowonspark.md": Setting(_points, ahead={"train.py": _BUILD}, checks=_moved),
     # nobody listens there, which changes nothing
     "docs/operations.md": Setting(
         instead={"https://hooks.example.com/akrunner/T0KEN": "http://127.0.0.1:1/T0KEN"}, checks=_operations_said, marks=("slow",)
