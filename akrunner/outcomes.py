@@ -160,13 +160,18 @@ def head(name: str, message: str, code: int) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that JSON can hold: NaN and infinities become null, and secrets in texts ***."""
+    """Return a value that JSON can hold: NaN and infinities become null, secrets in texts ***, and halves of surrogate pairs are escaped."""
     if isinstance(value, Mapping):
-        return {redacted(str(key)): plain(inner) for key, inner in value.items()}
+        return {in_print(str(key)): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(inner) for inner in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if value is None or isinstance(value, (bool, int)):
         return value
-    return redacted(str(value))
+    return in_print(str(value))
+
+
+def in_print(text: str) -> str:
+    """Return a text without secrets that every encoding of Unicode can hold."""
+    return redacted(text).encode("utf-8", "backslashreplace").decode("utf-8")

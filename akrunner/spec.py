@@ -232,7 +232,7 @@ def check_advertised(bind_host: Any, advertised_host: Any) -> None:
     Raises:
         ConfigError: their servers listen at every address, and none is named.
     """
-    if bind_host in ("0.0.0.0", "::", "") and advertised_host is None:
+    if isinstance(bind_host, str) and bind_host in ("0.0.0.0", "::", "") and advertised_host is None:
         raise ConfigError(
             f"bind_host={bind_host!r} (--bind-host) is every address: name the one others reach with advertised_host= "
             "(--advertised-host)"

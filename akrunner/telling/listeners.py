@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from akrunner.engines.base import Observer, Progress, ReportObserver
 from akrunner.errors import JobCancelledError, in_a_sentence
-from akrunner.foreign import in_words, redacted
+from akrunner.foreign import in_words
 from akrunner.history.logs import FOLDER
 from akrunner.history.reported import latest
 from akrunner.notebook import live
 from akrunner.notebook.jobs import JobCell
-from akrunner.outcomes import Ended, failure, plain, success
+from akrunner.outcomes import Ended, failure, in_print, plain, success
 from akrunner.prepare.arguments import NotifyLike
 from akrunner.telling.logs import JOBS, Logs
 from akrunner.telling.metrics import Metrics
@@ -110,6 +110,8 @@ class Telling:
         self._run: str | None = None
         #: the directory of the run, if it is kept
         self._folder: str | None = None
+        #: whether the arguments are known to be right
+        self._checked = False
         self._ended = False
 
     def __enter__(self) -> Telling:
@@ -166,7 +168,7 @@ class Telling:
 
     def begun(self, run: Keeping) -> None:
         """Note that everything is checked, and under which name the run is kept."""
-        self._run, self._folder = run.id, run.path
+        self._run, self._folder, self._checked = run.id, run.path, True
         for listener in self._listeners:
             listener.begun(run.id)
         if self._mlflow is not None and run.about is not None:
@@ -220,6 +222,8 @@ class Telling:
 
     def _files(self, model: str | None = None) -> list[Files]:
         """Return the files of a run that are there. Args: model: the directory of the SavedModel that it has trained."""
+        if self._mlflow is None or not self._checked:
+            return []
         found = [Files(model, "model")] if model is not None else []
         if self._folder is not None:
             found.append(Files(os.path.join(self._folder, FOLDER), FOLDER))
@@ -281,7 +285,7 @@ class _Both(ReportObserver):
     def progress(self, progress: Progress) -> None:
         if self._observer is not None:
             self._observer.progress(progress)
-        self._warnings += tuple(map(redacted, progress.warnings[len(self._warnings) :]))
+        self._warnings += tuple(map(in_print, progress.warnings[len(self._warnings) :]))
         shown = dataclasses.replace(progress, warnings=self._warnings)
         for one in self._listeners:
             one.progress(shown)
@@ -304,10 +308,10 @@ def name_of(head: object) -> str:
     try:
         if isinstance(head, (str, os.PathLike)):
             text = os.fspath(head)
-            text = redacted(text if isinstance(text, str) else os.fsdecode(text))
+            text = in_print(text if isinstance(text, str) else os.fsdecode(text))
             # the query of a URL may be a signature; in the name of a file, these characters are no others
             path = re.split(r"[?#]", text, maxsplit=1)[0] if "://" in text else text
             return os.path.basename(path.rstrip("/")) or "?"
+        return str(getattr(head, "__name__", type(head).__name__))
     except Exception:
         return "?"
-    return str(getattr(head, "__name__", type(head).__name__))

@@ -169,7 +169,7 @@ def test_a_job_file_in_place_of_the_script(name: str, nothing_starts: Path) -> N
 def test_every_public_name_is_walked() -> None:
     walked = {name.partition(".")[0] for name in CALLS}
     others = {"Checkup", "Packed", "Plan", "PredictPlan", "Result", "StreamJob", "TaskFailure", "Warm"}  # made by akrunner
-    kinds = [name for name in akrunner.__all__ if not name.endswith("Error")]
+    kinds = [name for name in akrunner.__all__ if not name.endswith("Error") and not inspect.ismodule(getattr(akrunner, name))]
     assert set(kinds) - others <= walked
 
 

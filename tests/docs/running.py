@@ -92,7 +92,7 @@ class Runner:
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=_PATIENCE)
         self.said += first + out + err
-        assert first and process.returncode == 130, f"{place}\n\nexit code {process.returncode}\n{first}{out}\n{err}"
+        assert first and process.returncode in (0, 130), f"{place}\n\nexit code {process.returncode}\n{first}{out}\n{err}"
 
     def _path(self) -> Path:
         """A directory with `akrunner` and `python` in it, for shells."""

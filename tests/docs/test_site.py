@@ -13,7 +13,7 @@ import pytest
 
 import akrunner
 from akrunner import errors
-from akrunner.outcomes import code_of_class
+from akrunner.outcomes import end_of
 from tests import browser
 from tests.conftest import not_run
 from tests.docs.pages import ROOT
@@ -84,7 +84,7 @@ def test_errors_are_explained() -> None:
     sections = {text.partition("\n")[0]: text for text in page.split("\n## ")[1:]}
     kinds = {name: one for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, errors.AkrunnerError)}
     assert sorted(sections) == sorted(kinds)
-    assert all(f"\n\nExit code {code_of_class(kind(name))}. " in sections[name] for name, kind in kinds.items())
+    assert all(f"\n\nExit code {end_of(kind(name)).code}. " in sections[name] for name, kind in kinds.items())
     source = "".join(path.read_text() for path in (ROOT / "akrunner").rglob("*.py"))
     quoted = [row.split(" | ")[0] for row in page.splitlines() if row.startswith("| `")]
     pieces = [piece for row in quoted for text in row.split("`")[1::2] for piece in text.split(" ... ")]
