@@ -19,7 +19,7 @@ NAVIGATION: Mapping[str, Sequence[str]] = {
     "Tutorials": ("start", "tutorials/tabular", "tutorials/images", "tutorials/streaming", "init"),
     "How to": (
         "scripts", "reading", "tables", "columns", "bad_rows", "databases", "lakehouse", "pack", "outputs", "clusters", "streams", "flink",
-        "jobs", "operations", "progress", "notebooks", "runs", "doctor", "machine", "warm", "security",
+        "jobs", "operations", "progress", "notebooks", "runs", "tracking", "doctor", "machine", "warm", "security",
     ),
     "Moving here": ("moving/plain", "moving/ray", "moving/tensorflowonspark", "alink", "pai"),
     "Reference": (
