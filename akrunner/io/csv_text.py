@@ -10,8 +10,10 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -31,6 +33,8 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 TABS = (".tsv", ".tab")
 #: the same, also of compressed ones
 TAB_ENDINGS = endings(*TABS)
+_NUMBER = re.compile(r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\s*")
+_YEAR = re.compile(r"(1[89]|20)\d\d")
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 
 
@@ -75,6 +79,8 @@ class CsvText:
         if not self.options.delimiter:
             found = "," if other else self._sniffed(head)
             self.options = replace(self.options, delimiter=found)
+        if self.options.header is True and not other:
+            self._look_at_names(head)
         self._go_on(head)
         return self.options
 
@@ -232,6 +238,20 @@ class CsvText:
             "input_csv= (--input-csv) says which it is"
         )
 
+    def _look_at_names(self, head: bytes) -> None:
+        """Note that the first line may be a row: it has numbers, and no text above a number, as names would be."""
+        rows = list(itertools.islice(_tried(_rows(head, self._ended), self.options.delimiter, self.options.quote), 2))
+        if len(rows) < 2 or len(rows[0]) != len(rows[1]):
+            return
+        pairs = [(bool(_NUMBER.fullmatch(name)), bool(_NUMBER.fullmatch(cell))) for name, cell in zip(*rows)]
+        # columns may well be called by their years
+        numbers = [name for name, (number, _) in zip(rows[0], pairs) if number and not _YEAR.fullmatch(name)]
+        if numbers and (False, True) not in pairs:
+            self.notes.append(
+                f"source: the first line of {self._name} is taken for the columns' names, and {numbers[0]!r} is a number; if it is a "
+                "row, give input_csv= (--input-csv) header=no, or the names (header=id,price)"
+            )
+
     def _word(self, mark: str, rows: str) -> str:
         text = f"source: {self._name} is read as {mark!r}-separated; input_csv= (--input-csv) delimiter={word_of(mark)} says so, too"
         cells = next(iter(list(_read(rows, mark, self.options.quote))[1:]), [])
@@ -290,6 +310,12 @@ def _read(rows: str, mark: str, quote: str) -> Iterator[list[str]]:
     if not quote:
         return csv.reader(lines, delimiter=mark, quoting=csv.QUOTE_NONE)
     return csv.reader(lines, delimiter=mark, quotechar=quote)
+
+
+def _tried(rows: str, mark: str, quote: str) -> Iterator[list[str]]:
+    """Go through the rows that are not empty, as far as they can be read."""
+    with contextlib.suppress(csv.Error):
+        yield from filter(None, _read(rows, mark, quote))
 
 
 def _widths(rows: str, mark: str, quote: str, ended: bool) -> list[int]:

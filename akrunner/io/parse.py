@@ -189,7 +189,7 @@ def advice(error: BaseException, parser: Parser) -> str:
     found = _COLUMN.search(text)
     number = int(found[1]) if found is not None else -1
     given = parser.names is not None and 0 <= number < len(parser.names) and parser.names[number] in parser.asked
-    if (given or (found is None and parser.asked)) and "from string to" in text:
+    if parser.asked and " is string, and a value here is" in text:
         return "; input_schema= (--input-schema) says that it is text: give it the type that its values have"
     if given or (found is None and parser.asked):
         return "; input_schema= (--input-schema) says its type: give it a wider one, or string to keep it as it stands"

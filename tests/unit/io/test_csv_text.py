@@ -47,6 +47,25 @@ def test_commas_and_tabs_of_a_tsv_are_no_news(tmp_path: Path) -> None:
     assert read(tmp_path, b"a\n1\n") == ({"a": [1]}, "")
 
 
+@pytest.mark.parametrize(
+    ("data", "number"),
+    [
+        (b"5.1,3.5,setosa\n4.9,3.0,setosa\n", "5.1"),
+        (b"a;1\nb;2\n", "1"),
+        (b"id,price\n1,2\n", None),
+        (b"id,7\n1,2\n", None),
+        (b"country,1990,2020\nFrance,1.5,2\n", None),
+        (b"1,2\n", None),
+        (b"a,b\nc,d\n", None),
+    ],
+)
+def test_a_first_line_of_numbers_may_be_a_row(tmp_path: Path, data: bytes, number: str | None) -> None:
+    notes = read(tmp_path, data, {"delimiter": ";"} if b";" in data else None)[1]
+    assert notes.count("is taken for the columns' names") == (number is not None)
+    assert number is None or f"'{number}' is a number" in notes
+    assert read(tmp_path, data, {"header": "no", "delimiter": ";" if b";" in data else ","})[1] == ""
+
+
 def test_a_comma_that_can_be_it_is_it(tmp_path: Path) -> None:
     found, notes = read(tmp_path, b"a,b;c\n1,2;3\n4,5;6\n")
     assert found == {"a": [1, 4], "b;c": ["2;3", "5;6"]}

@@ -131,3 +131,10 @@ def test_rows_with_dates_are_no_bad_rows(tmp_path: Path) -> None:
     assert pa.Table.from_batches(found.batches())["x"].to_pylist() == [datetime.date(2026, 1, 2), None]
     (warning,) = bad.news()
     assert "t.jsonl line 2: column 'x': JSON conversion error to date32[day]" in warning
+
+
+def test_a_number_in_a_column_that_the_user_calls_text_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"x": "a"}\n{"x": 5}\n')
+    with pytest.raises(SourceError, match="line 2: .*says that it is text: give it the type that its values have"):
+        found = open_source(str(tmp_path / "t.jsonl"), read_examples=codec.read_examples, input_schema=Schema.parse("x string"))
+        list(found.batches())
