@@ -41,12 +41,18 @@ def main() -> NoReturn:
         sys.excepthook(*sys.exc_info())
         code = 70
     signals.ignore()
+    logging = sys.modules.get("logging")
+    if logging is not None:
+        # it flushes the streams, too
+        atexit.unregister(logging.shutdown)
     try:
         atexit._run_exitfuncs()
     except BaseException:
         sys.excepthook(*sys.exc_info())
     # everything was written before; what is left was given up, or another thread is stuck in writing it
     with signals.last_output(code):
+        if logging is not None:
+            logging.shutdown()
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

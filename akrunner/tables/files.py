@@ -186,7 +186,8 @@ def _put_bare(
     check_columns(name, info, columns)
     with ours(SourceError, "source: it cannot be read"):
         # in a table of one column, a mark is a part of the value
-        texts = {path: _beginning(found, path, input_csv)[0] for path in found.paths if len(columns) > 1}
+        bare = replace(input_csv or CsvOptions(), header=False)
+        texts = {path: _beginning(found, path, bare)[0] for path in found.paths if len(columns) > 1}
     given = input_csv.delimiter if input_csv is not None else ""
     marks = {path: text.options.delimiter for path, text in texts.items()}
     with Queries(lambda project: store, None) as queries:

@@ -201,7 +201,7 @@ def test_last_output_that_nobody_reads_ends_behind_a_limit_or_a_signal(code: str
 
 #: a command that fails, or has reached a limit, while another thread is stuck in a print to stderr and holds its lock
 LOCKED = """
-import os, sys, threading, time
+import logging, os, sys, threading, time
 import akrunner, akrunner.__main__ as program
 from akrunner.cli import signals
 from akrunner.outcomes import head

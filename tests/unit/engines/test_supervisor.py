@@ -63,7 +63,7 @@ class Stage:
             save_stall=lambda text: self.did.append("stall saved"), log_path=lambda task: "/work/log",
         )  # fmt: skip
         run: Any = types.SimpleNamespace(
-            job=job, source=None, sink=None, observer=self, cancel=self.cancel, work=work, warnings=self.warnings, began=1000.0, counted=self.counted, disks={}, kept=KeptRun(),
+            job=job, source=None, sink=None, observer=self, cancel=self.cancel, work=work, warnings=self.warnings, began=1000.0, counted=self.counted, disks={}, kept=KeptRun(), board=None,
             guard=types.SimpleNamespace(check=lambda: self.guard.pop() if self.guard else None),
             patience=types.SimpleNamespace(heard=self.heard), tables=self.tables, hear=lambda: self.warnings.extend(self.bad_rows),
         )  # fmt: skip

@@ -112,6 +112,7 @@ def test_a_command_becomes_a_job_with_its_plan(monkeypatch: pytest.MonkeyPatch) 
         notes: Any = ()
         python: str = "python"
         kept: str | None = None
+        hparams: Any = None
 
     class Prepared:
         job = Job()
