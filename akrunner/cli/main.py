@@ -216,7 +216,8 @@ def _made(names: tuple[str, ...], every: bool = False) -> Any:
 
 def _legible(command: Any) -> None:
     """Make Rich print the help of a command, and of its subcommands, correctly at any width."""
-    if any("--json" in parameter.opts for parameter in command.params):
+    # a subcommand may have the epilog of its group, which says it already
+    if any("--json" in parameter.opts for parameter in command.params) and JSON_EPILOG not in (command.epilog or ""):
         command.epilog = f"{command.epilog} {JSON_EPILOG}"
     command.help, command.epilog = (_flowing(text) if text else text for text in (command.help, command.epilog))
     for parameter in (*command.params, command.get_help_option(_context(command))):

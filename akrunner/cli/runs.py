@@ -354,7 +354,12 @@ def _differences(first: Run, second: Run, found: Sequence[Difference]) -> None:
             part = one.part
             table.add_row(Text(part, style="bold"))
         table.add_row(*map(Text, (f"  {printable(one.name)}", _told(one.first), _told(one.second))))
-    _console().print(table)
+    console = _console()
+    with console.capture() as lines:
+        console.print(table)
+    # a table fills its lines with blanks
+    for line in lines.get().splitlines():
+        typer.echo(line.rstrip())
 
 
 def _told(value: Any) -> str:
