@@ -117,6 +117,8 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
         **mine,
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "HOME": str(folder),
+        # akrunner is not installed there
+        "PYTHONPATH": str(ENVS.parent),
         "NO_PROXY": "*",
         "XDG_STATE_HOME": str(folder / "state"),
         **more,
