@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 #: where a section is whose family is of no class of akrunner's: a mistake of the command line, a fault
 ROOT = "AkrunnerError"
@@ -48,20 +49,21 @@ def families() -> Mapping[str, Family]:
     return {code: _family(code, told) for code, told in tomllib.loads(text).items()}
 
 
-def _family(code: str, told: Mapping[str, object]) -> Family:
+def _family(code: str, told: Mapping[str, Any]) -> Family:
     """Return a family. Raises: ValueError: it has a key that there is not."""
     unknown = set(told) - {"class", "title", "cause", "cure", "says", "in", "foreign", "any"}
     if unknown:
         raise ValueError(f"{code} has {', '.join(sorted(unknown))}")
     classes = told["class"]
-    lists = {key: tuple(map(str, told.get(key, ()))) for key in ("says", "in", "foreign")}  # type: ignore[call-overload]
     return Family(
         code,
-        (classes,) if isinstance(classes, str) else tuple(classes),  # type: ignore[arg-type]
-        *(str(told[key]) for key in ("title", "cause", "cure")),
-        says=lists["says"],
-        modules=lists["in"],
-        foreign=lists["foreign"],
+        (classes,) if isinstance(classes, str) else tuple(classes),
+        title=told["title"],
+        cause=told["cause"],
+        cure=told["cure"],
+        says=tuple(told.get("says", ())),
+        modules=tuple(told.get("in", ())),
+        foreign=tuple(told.get("foreign", ())),
         is_rest=bool(told.get("any")),
     )
 
