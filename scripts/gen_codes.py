@@ -114,6 +114,13 @@ def _texts(node: ast.AST, scopes: Sequence[ast.AST], depth: int = 3) -> list[str
     if isinstance(node, ast.Name) and depth:
         given = list(itertools.islice(_given(node.id, scopes), _CHOICES))
         return list(dict.fromkeys(one for value in given for one in _texts(value, scopes, depth - 1)))[:_CHOICES] or [GAP]
+    if isinstance(node, ast.Call) and depth:
+        # a function of the module that puts the words together
+        made = [one for one in ast.walk(scopes[-1]) if isinstance(one, ast.FunctionDef) and one.name == _name(node.func)]
+        returned = [one.value for of in made for one in ast.walk(of) if isinstance(one, ast.Return) and one.value is not None]
+        return list(dict.fromkeys(text for one in returned for text in _texts(one, [made[0], scopes[-1]], depth - 1)))[
+            :_CHOICES
+        ] or [GAP]
     return [GAP]
 
 
@@ -190,15 +197,19 @@ def given() -> dict[Message, Family]:
 def index(found: Mapping[Message, Family]) -> str:
     """Return index.json: code, classes and words of each message that has enough of its own words to be known by them."""
     rows: dict[tuple[str, str], set[str]] = {}
+    beginnings: set[str] = set()
     for message, family in found.items():
         rows.setdefault((family.code, message.text), set()).update(_kinds_of(message, family))
     for family in families().values():
         for piece in family.foreign:
-            rows.setdefault((family.code, f"{GAP}{piece.replace('*', GAP)}{GAP}"), set()).update(family.classes)
+            begin = "" if piece.startswith("^") else GAP
+            text = f"{begin}{piece.removeprefix('^').replace('*', GAP)}{GAP}"
+            beginnings |= {text} if not begin else set()
+            rows.setdefault((family.code, text), set()).update(family.classes)
     known = [
         json.dumps([code, " ".join(sorted(kinds)), text], ensure_ascii=False)
         for (code, text), kinds in sorted(rows.items())
-        if sum(map(str.isalpha, "".join(pieces_of(text)))) >= LEAST
+        if text in beginnings or sum(map(str.isalpha, "".join(pieces_of(text)))) >= LEAST
     ]
     rest = {kind: one.code for one in families().values() if one.is_rest for kind in one.classes}
     lines = ",\n  ".join(known)
@@ -252,7 +263,7 @@ def _section(family: Family, texts: Sequence[str]) -> Iterator[str]:
     yield f"Cure: {family.cure}"
     yield ""
     said = sorted({_shown(text) for text in texts if pieces_of(text)})
-    said += [f"... {_shown(piece.replace('*', GAP))} ..." for piece in family.foreign]
+    said += [f"... {_shown(piece.replace('*', GAP))} ..." for piece in family.foreign if not piece.startswith("^")]
     if said:
         yield f"<details><summary>{len(said)} message{'s' * (len(said) != 1)}</summary>"
         yield ""

@@ -17,15 +17,20 @@ LEAST, LEAST_OF_OTHERS = 9, 24
 class Template(NamedTuple):
     """A message of the source, or a piece of one.
 
-    Attributes: code: its family's; kinds: the classes that say it; text: its words, with gaps; pieces: what it always says, in this order.
+    Attributes: code: its family's; kinds: the classes that say it; text: its words, with gaps; pieces: what it always says, in this order;
+    begins: whether a message begins with it, as it has so few letters that it may be in others.
     """
 
     code: str
     kinds: tuple[str, ...]
     text: str
     pieces: tuple[str, ...]
+    begins: bool = False
 
     def is_in(self, message: str) -> bool:
+        """Whether a message says all of it."""
+        if self.begins:
+            return message.startswith(self.pieces[0])
         at = 0
         for piece in self.pieces:
             at = message.find(piece, at)
@@ -49,7 +54,11 @@ def _index() -> Any:
 @functools.cache
 def templates() -> Sequence[Template]:
     """Return all that messages are known by, the longest first."""
-    found = [Template(code, tuple(kinds.split()), text, pieces_of(text)) for code, kinds, text in _index()["messages"]]
+    found = []
+    for code, kinds, text in _index()["messages"]:
+        pieces = pieces_of(text)
+        short = sum(map(str.isalpha, "".join(pieces))) < LEAST
+        found.append(Template(code, tuple(kinds.split()), text, pieces, short))
     return sorted(found, key=lambda one: -sum(map(len, one.pieces)))
 
 

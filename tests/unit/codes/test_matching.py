@@ -40,6 +40,7 @@ from akrunner.codes.matching import Template, pieces_of
         # words of another class, in the exception that an engine makes of it
         ("ConfigError", "select: 1 is not a query that returns rows; one begins with SELECT", "AK319"),
         ("ConfigError", "words of a library", "AK100"),
+        ("ConfigError", "sql: words of a library", "AK152"),
         ("UsageError", "No such option: --x", "AK001"),
         ("InternalError", "this is a fault of akrunner, not yours: KeyError: 1", "AK002"),
         ("KeyboardInterrupt", "", ""),
@@ -69,7 +70,9 @@ def test_a_code_stands_at_the_end_of_a_message() -> None:
 
 def test_pieces_are_found_in_their_order() -> None:
     assert pieces_of("{}: there is no {}, {}") == (": there is no ",)
-    one = Template("AK001", (), "", ("a", "b"))
-    assert one.is_in("xaxb") and not one.is_in("xbxa")
+    one = Template("AK001", (), "", ("a",), True)
+    assert not one.is_in("xa") and one.is_in("ax")
+    two = Template("AK001", (), "", ("some words", "others"))
+    assert two.is_in("xsome words, others") and not two.is_in("others, some words")
     lengths = [sum(map(len, one.pieces)) for one in templates()]
     assert lengths == sorted(lengths, reverse=True)
