@@ -28,21 +28,28 @@
     │   └── JobTimeoutError           the job's `timeout` ran out; carries every task's stacks
     └── JobCancelledError             stopped by the caller
 
-Every message names the parameter to turn where there is one. A `JobError` carries the task that failed first, what the
+Every message names the parameter to turn where there is one, and has a short code (`code`): messages of one cause and one cure have
+the same, and `akrunner explain CODE` says both. A `JobError` carries the task that failed first, what the
 others did, and the path of the full log.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+from akrunner.codes import Lookup, code_of, with_code
 from akrunner.redact import redacted
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Raised = TypeVar("Raised", bound=BaseException)
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 #: how many lines of a log an error shows in a notebook, whose cell has more of them, folded
@@ -56,11 +63,21 @@ class AkrunnerError(Exception):
         statement: if several SQL statements were run: the number of the one that failed, from 1; else None.
         results: what the statements before it did, one dict for each, for programs to read.
         run: the name under which the run of the job that failed is kept (`akrunner.runs.get`); None if it is not, or if it was no job.
+        code: the short code of its message, such as "AK301", whose section in docs/errors.md has cause and cure. It stays the same when words change.
     """
 
     run: str | None = None
     statement: int | None = None
     results: Sequence[dict[str, Any]] = ()
+
+    @property
+    def code(self) -> str:
+        """The short code of the message."""
+        return code_of(*self._looked_up())
+
+    def _looked_up(self) -> tuple[list[str], str]:
+        """Return what the code depends on: the names of the classes, the nearest first, and the message."""
+        return [one.__name__ for one in type(self).__mro__], str(self.args[0]) if self.args else ""
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython shows: the script's own lines that failed, if there are any, those that led here, and the error.
@@ -68,8 +85,8 @@ class AkrunnerError(Exception):
         The hundred lines of akrunner's own frames are left out, as they say nothing more.
         """
         first, rest = self._in_two()
-        notes = [str(note) for note in getattr(self, "__notes__", ())]
-        return [*first, *_callers(self.__traceback__), f"{type(self).__name__}: {rest}", *notes]
+        told = with_code(f"{type(self).__name__}: {rest}", self.code)
+        return [*first, *_callers(self.__traceback__), told, *notes_of(self)]
 
     def _in_two(self) -> tuple[list[str], str]:
         """Return the lines of the script's own traceback, if there is one, and the rest of the text."""
@@ -296,6 +313,35 @@ class JobTimeoutError(JobError):
 
 class JobCancelledError(AkrunnerError):
     """The caller stopped the job."""
+
+
+def noted(error: Raised) -> Raised:
+    """Have Python's traceback say, below the message, how to look up its code. Public functions call it for what leaves them.
+
+    Returns: the exception.
+    """
+    if isinstance(error, AkrunnerError) and not any(isinstance(note, Lookup) for note in getattr(error, "__notes__", ())):
+        error.add_note(Lookup(*error._looked_up()))
+    return error
+
+
+def noting(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a public function whose exceptions say in their traceback how to look up their code (`noted`)."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **options: P.kwargs) -> R:
+        try:
+            return function(*args, **options)
+        except AkrunnerError as e:
+            noted(e)
+            raise
+
+    return called
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """Return the notes of an exception that say what happened besides: all but that of its code."""
+    return [str(note) for note in getattr(error, "__notes__", ()) if not isinstance(note, Lookup)]
 
 
 def _indent(lines: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from akrunner.codes import code_of
 from akrunner.errors import (
     AkrunnerError,
     ConfigError,
@@ -21,6 +22,7 @@ from akrunner.errors import (
     JobTimeoutError,
     ReadError,
     WriteError,
+    notes_of,
 )
 from akrunner.foreign import in_words, redacted, shortage
 
@@ -134,10 +136,12 @@ def success(ended: Ended, output: str | None, run: str | None) -> dict[str, Any]
 def failure(error: BaseException, end: End | None = None) -> dict[str, Any]:
     """Return the JSON object of a command that has failed. Args: end: how it ends; None: as `end_of` says."""
     first = getattr(error, "failure", None)
-    body = head(*(end or end_of(error)))
+    end = end or end_of(error)
+    body = head(*end)
+    body["error_code"] = short_code(error, end) or None
     body["failure"] = dataclasses.asdict(first) if first is not None else None
     body["others"] = [dataclasses.asdict(other) for other in getattr(error, "others", ())]
-    body["warnings"] = [*getattr(error, "warnings", ()), *getattr(error, "__notes__", ())]
+    body["warnings"] = [*getattr(error, "warnings", ()), *notes_of(error)]
     body["work_dir"] = getattr(error, "work_dir", None)
     body["run"] = getattr(error, "run", None)
     body["log"] = (first.log_path or None) if first is not None else None
@@ -152,11 +156,21 @@ def failure(error: BaseException, end: End | None = None) -> dict[str, Any]:
     return body
 
 
+def short_code(error: BaseException, end: End) -> str:
+    """Return the short code of the error that ends a command (`AK301`); "" if it was a signal."""
+    return (
+        error.code
+        if isinstance(error, AkrunnerError) and end.name == type(error).__name__
+        else code_of([end.name], end.message)
+    )
+
+
 def head(name: str, message: str, code: int) -> dict[str, Any]:
     """Return what the JSON object of every command that has failed begins with. Args: as the fields of `End`."""
     # every error has the same keys
     none: dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "run": None, "log": None}
-    return {"ok": False, "error": name, "message": message, "exit_code": code, **none}
+    short = code_of([name], message) or None
+    return {"ok": False, "error": name, "message": message, "exit_code": code, "error_code": short, **none}
 
 
 def plain(value: Any) -> Any:

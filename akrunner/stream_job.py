@@ -15,7 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
-from akrunner.errors import AkrunnerError, ConfigError, JobCancelledError, WriteError, in_a_sentence
+from akrunner.errors import AkrunnerError, ConfigError, JobCancelledError, WriteError, in_a_sentence, noted
 from akrunner.foreign import in_words
 from akrunner.io import streams
 from akrunner.io.limits import Limits, under
@@ -211,7 +211,7 @@ class StreamJob:
         self._leave()
         error, self._error = self._error, None
         if error is not None and not (self._cancel.is_set() and isinstance(error, JobCancelledError)):
-            raise error
+            raise noted(error)
 
     def _taken_over(self, mark: Mark) -> None:
         """Store the position of a mark, as the caller has done with all batches before it what it wants to do."""
@@ -354,7 +354,7 @@ class StreamJob:
         self._leave()
         error, self._error = self._error, None
         if error is not None and not isinstance(error, JobCancelledError):
-            raise error
+            raise noted(error)
 
     def _stopped(self, error: KeyboardInterrupt) -> None:
         kept = f" It is kept as {self.run}." if self.run is not None else ""

@@ -183,6 +183,10 @@ _OF_FAILURE = {
     ),
     "message": ({"type": "string"}, "what went wrong, and what to change"),
     "exit_code": ({"enum": [1, 2, 3, 4, 70, 124, 129, 130, 131, 143]}, "the exit code of the command"),
+    "error_code": (
+        {"type": ["string", "null"]},
+        "the short code of the message, such as AK301: `akrunner explain AK301` says cause and cure; null if a signal came",
+    ),
     "failure": (
         {"oneOf": [{"$ref": "#/$defs/task_failure"}, {"type": "null"}]},
         "the task that failed first, if one is to blame",

@@ -17,6 +17,7 @@ from akrunner.cli.flink import running_cluster
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, exit_codes, telling
 from akrunner.cli.stderr import say
+from akrunner.codes import code_of, with_code
 from akrunner.folders.words import harmless, printable
 from akrunner.outcomes import EXIT_FAILED, EXIT_TERMINATED
 
@@ -164,7 +165,10 @@ def _end(job: Status, code: int, as_json: bool) -> None:
     """End the command, and say on stderr why the job has not succeeded. Raises: typer.Exit: always."""
     if not as_json:
         why = "Flink does not say why" if job.state == "FAILED" else f"the job is {job.state}"
-        say(harmless(f"akrunner: {job.error or why}"))
+        said = job.error or why
+        # the class stands in front of the words, as they come from another process
+        kind, _, words = said.partition("\n")[0].partition(": ")
+        say(harmless(f"akrunner: {with_code(said, code_of([kind], words))}"))
     raise typer.Exit(code)
 
 
@@ -204,7 +208,7 @@ def _of_run(run: Run, task: str | None, follow: bool, as_json: bool) -> None:
     if as_json:
         emit({"ok": code == 0, "exit_code": code, "run": run.id, "state": last.state, "lines": lines})
     elif code:
-        say(harmless(f"akrunner: {run.id} {last.state}: {last.message or 'its process is gone'}"))
+        say(harmless(f"akrunner: {run.id} {last.state}: {with_code(last.message, last.short_code) or 'its process is gone'}"))
     if code:
         raise typer.Exit(code)
 

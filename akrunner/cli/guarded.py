@@ -20,9 +20,23 @@ from rich.text import Text
 import akrunner
 from akrunner.checks import shown
 from akrunner.cli import records, signals, stderr
+from akrunner.codes import code_of, with_code
+from akrunner.errors import notes_of
 from akrunner.folders.words import harmless
 from akrunner.foreign import in_words, redacted
-from akrunner.outcomes import EXIT_FAILED, EXIT_FAULT, EXIT_TIMEOUT, EXIT_USAGE, EXIT_WRITE, End, end_of, failure, head, plain
+from akrunner.outcomes import (
+    EXIT_FAILED,
+    EXIT_FAULT,
+    EXIT_TIMEOUT,
+    EXIT_USAGE,
+    EXIT_WRITE,
+    End,
+    end_of,
+    failure,
+    head,
+    plain,
+    short_code,
+)
 
 _STDOUT = 1
 
@@ -155,10 +169,10 @@ def _explained(error: BaseException, as_json: bool) -> int:
     error = (error.__cause__ or error) if isinstance(error, Untold) else error
     lost = _of_stdout(error) if untold or _in_printing(error) else None
     if lost is not None:
-        return _say("WriteError", lost + done, EXIT_WRITE, False, kind=True)
+        return _lost_stdout(lost + done, EXIT_WRITE)
     end = end_of(error)
     if end.code == EXIT_FAULT and not isinstance(error, akrunner.AkrunnerError):
-        return _say(*end, as_json, redacted("".join(traceback.format_exception(error))))
+        return _say(*end, as_json, redacted("".join(traceback.format_exception(error))), short=short_code(error, end))
     return _told(error, end, as_json)
 
 
@@ -167,8 +181,13 @@ def _told(error: BaseException, end: End, as_json: bool) -> int:
     body = failure(error, end) if as_json else None
     kept = getattr(error, "run", None)
     text = str(error) if isinstance(error, akrunner.AkrunnerError) else end.message
-    message = "\n".join([text, *getattr(error, "__notes__", ()), *([f"run {kept}: akrunner show {kept}"] if kept else [])])
-    return _say(end.name, message, end.code, as_json, kind=True, body=body)
+    message = "\n".join([text, *notes_of(error), *([f"run {kept}: akrunner show {kept}"] if kept else [])])
+    return _say(end.name, message, end.code, as_json, kind=True, body=body, short=short_code(error, end))
+
+
+def _lost_stdout(why: str, code: int) -> int:
+    """Print that stdout cannot be written. Returns: the exit code."""
+    return _say("WriteError", why, code, False, kind=True, short=code_of(["WriteError"], why))
 
 
 def _left(error: BaseException) -> str:
@@ -256,11 +275,14 @@ def _misused(error: Any, as_json: bool) -> int:
             return code
     from typer import rich_utils
 
+    words = error.format_message()
+    if words:
+        error.format_message = lambda: with_code(words, code_of(["UsageError"], words))
     # a reader of stderr who is gone is no further error; Rich makes a SystemExit of it
     with contextlib.suppress(OSError, SystemExit):
         rich_utils.rich_format_error(error)
     if lost:
-        _say("WriteError", lost, code, False, kind=True)
+        _lost_stdout(lost, code)
     return code
 
 
@@ -285,6 +307,7 @@ def _say(
     more: str = "",
     kind: bool = False,
     body: dict[str, Any] | None = None,
+    short: str = "",
 ) -> int:
     """Print an error as JSON on stdout, or in words on stderr; also in words if stdout cannot take the JSON.
 
@@ -296,13 +319,15 @@ def _say(
         more: further text for stderr, even beside JSON.
         kind: whether the words begin with the name.
         body: the JSON object, None: one made of name, message and code.
+        short: the short code of the error, which words end with; "": it has none.
     Returns: the exit code.
     """
     lost = _lost(body or head(name, message, code)) if as_json else ""
+    message = with_code(message, short)
     if records.active():
         if records.wants_end() or lost:
             words = "\n".join(filter(None, (message, more, f"WriteError: {lost}" if lost else "")))
-            records.say(f"{name}: {words}", logging.ERROR, error=name, exit_code=code)
+            records.say(f"{name}: {words}", logging.ERROR, error=name, exit_code=code, error_code=short or None)
         return code
     console = stderr.console()
     if lost or not as_json:

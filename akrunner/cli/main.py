@@ -127,6 +127,12 @@ def _rerun(app: typer.Typer) -> None:
     app.command("rerun", help=rerunning.HELP, epilog=rerunning.EPILOG)(rerunning.rerun)
 
 
+def _explain(app: typer.Typer) -> None:
+    from akrunner.cli import explaining
+
+    app.command("explain", help=explaining.HELP, epilog=explaining.EPILOG)(explaining.explain)
+
+
 def _env(app: typer.Typer) -> None:
     from akrunner.cli import env
 
@@ -175,6 +181,7 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "cancel": functools.partial(_of_detached, "cancel"),
     "init": _init,
     "doctor": _doctor,
+    "explain": _explain,
     "pack": _pack,
     "pai": _pai,
     "odpscmd": _odpscmd,
@@ -195,7 +202,7 @@ def _made(names: tuple[str, ...], every: bool = False) -> Any:
     """Return Typer's command for some of the commands. Args: every: whether their help shows all options."""
     app = typer.Typer(
         name="akrunner",
-        help="Run a TensorFlow script over a table.",
+        help="Run a TensorFlow script over a table.\n\nAn error ends with a short code, and `akrunner explain CODE` says what causes it.",
         epilog=_ALL,
         no_args_is_help=True,
         pretty_exceptions_enable=False,

@@ -18,7 +18,7 @@ from akrunner.telling.logs import JOBS
 
 TEXT, JSON = "text", "json"
 #: fields of a record, beside its message, which are in a line of JSON if the record has them
-_FIELDS = ("error", "exit_code")
+_FIELDS = ("error", "exit_code", "error_code")
 
 _handler: logging.StreamHandler[IO[str]] | None = None
 _end_is_told = False

@@ -297,7 +297,7 @@ def _failure(run: Run) -> Iterator[Text]:
         )
     if not run.error:
         return
-    yield Text(harmless(f"\n{run.error}: {run.message}"), style="red" if run.state == "failed" else "yellow")
+    yield Text(harmless(f"\n{run.told}"), style="red" if run.state == "failed" else "yellow")
     failure = run.failure or {}
     for text in (failure.get("traceback"), _tail(failure.get("log_tail"))):
         if text:

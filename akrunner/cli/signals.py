@@ -304,7 +304,15 @@ def say(kind: str, text: str, code: int) -> int:
 
         try:
             # with the keys of every failure (`akrunner.outcomes.head`)
-            none: dict[str, Any] = {"failure": None, "others": [], "warnings": [], "work_dir": None, "run": None, "log": None}
+            none: dict[str, Any] = {
+                "error_code": None,
+                "failure": None,
+                "others": [],
+                "warnings": [],
+                "work_dir": None,
+                "run": None,
+                "log": None,
+            }
             print(json.dumps({"ok": False, "error": kind, "message": text, "exit_code": code, **none}), flush=True)
             return code
         except OSError:

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from akrunner.codes import code_of, with_code
+from akrunner.errors import AkrunnerError
 from akrunner.foreign import redacted
 from akrunner.leftovers import started
 from akrunner.leftovers.private import private_file
@@ -58,6 +60,7 @@ class Record:
         warnings: what did not fail the job.
         error: the exception's class; "" if there is none.
         message: its text.
+        error_code: its short code, "AK520"; "" if it has none, or if the run is of an akrunner that knew no codes.
         failure: the task that failed first: "task", "what", "traceback", "log_tail" ...; None if no task is to blame.
         others: what the other tasks did, in the same form.
         work_dir: the job's directory, if it was kept.
@@ -87,9 +90,20 @@ class Record:
     warnings: Sequence[str] = ()
     error: str = ""
     message: str = ""
+    error_code: str = ""
     failure: Mapping[str, Any] | None = None
     others: Sequence[Mapping[str, Any]] = ()
     work_dir: str | None = None
+
+    @property
+    def told(self) -> str:
+        """The error in words, with its short code; "" if there is none."""
+        return with_code(f"{self.error}: {self.message}", self.short_code) if self.error else ""
+
+    @property
+    def short_code(self) -> str:
+        """The short code of the error, also of a run that was kept without it."""
+        return self.error_code or code_of([self.error], self.message)
 
     @property
     def seconds(self) -> float:
@@ -186,6 +200,7 @@ def failed(error: BaseException, warnings: Sequence[str]) -> dict[str, Any]:
         "ended": time.time(),
         "error": type(error).__name__,
         "message": short(str(error.args[0]) if error.args else ""),
+        "error_code": error.code if isinstance(error, AkrunnerError) else "",
         "failure": _told(first) if first is not None else None,
         "others": [_told(other) for other in getattr(error, "others", ())],
         "warnings": shortened(warnings),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from akrunner.codes import with_code
 from akrunner.engines.base import Progress
 from akrunner.notebook import drawing
 from akrunner.notebook.live import Drawn, Live
@@ -80,7 +81,7 @@ class JobCell:
         first = (body["failure"] or {}).get("task")
         if body["exit_code"] >= _STOPPED:
             return drawing.ended(self._title, f"stopped after {took}", "stopped", self._run, self._lines())
-        why = body["message"].partition("\n")[0]
+        why = with_code(body["message"].partition("\n")[0], body["error_code"] or "")
         return drawing.ended(self._title, f"failed after {took}: {why}", "failed", self._run, self._lines(first))
 
     def _lines(self, first: str | None = None) -> str:

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, noting
 from akrunner.options.functions import VERBS
 from akrunner.options.naming import misfit, of_verb
 from akrunner.options.needs import meaningless
@@ -22,7 +22,7 @@ def told(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator for a verb's function that checks the keywords it is called with.
 
     A misspelt or misplaced keyword raises a TypeError that names the right one, or the functions that take it. An option that
-    means nothing without another raises a ConfigError that names the other.
+    means nothing without another raises a ConfigError that names the other. What the function raises says in its traceback how to look up its code.
     """
     of = next(one for one in VERBS if one.name == verb)
     ahead = ("self", *of.positional) if of.of_class else of.positional
@@ -39,6 +39,6 @@ def told(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 raise ConfigError(idle)
             return function(*args, **options)
 
-        return called
+        return noting(called)
 
     return wrapped

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from akrunner.codes import link
 from akrunner.history import logs
 from akrunner.history.record import LOST, RUNNING, SUBMITTED, Record
 from akrunner.history.words import number, ranked, took, value
@@ -35,10 +36,12 @@ class Log:
 
 @dataclass(frozen=True)
 class Failed:
-    """Attributes: title: who failed, and what with; texts: (what it is, the text)."""
+    """Attributes: title: who failed, and what with; texts: (what it is, the text); code: the short code of the error, "": none; link: its section."""
 
     title: str
     texts: Sequence[tuple[str, str]]
+    code: str = ""
+    link: str = ""
 
 
 def name_of(run: Record) -> str:
@@ -97,7 +100,7 @@ def failures(run: Record) -> list[Failed]:
     if not run.error:
         return []
     first = run.failure or {}
-    made = [Failed(f"{run.error}: {run.message}", _texts(first))]
+    made = [Failed(f"{run.error}: {run.message}", _texts(first), run.short_code, link(run.short_code))]
     made += [Failed(f"[{other.get('task')}] {other.get('what')}", _texts(other)) for other in run.others]
     return made
 

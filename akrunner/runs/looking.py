@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from akrunner.errors import ConfigError, JobManagerLostError
+from akrunner.errors import ConfigError, JobManagerLostError, noting
 from akrunner.foreign import ours
 from akrunner.history import logs as kept_logs
 from akrunner.history import places, record, series
@@ -111,6 +111,7 @@ def listed(failed: bool = False, limit: int | None = None) -> list[Run]:
     return found
 
 
+@noting
 def get(run: str | Run) -> Run:
     """Return a run as it is now.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from akrunner import verbs
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, noting
 from akrunner.jobfile import HEADS, MERGED, placed
 from akrunner.options import named, of_verb
 from akrunner.runs.looking import Run, get
@@ -21,6 +21,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }
 
 
+@noting
 def rerun(run: str | Run, **options: Any) -> Any:
     """Run a job again with the arguments of a run that was kept. Relative paths are those of the directory in which it was called.
 

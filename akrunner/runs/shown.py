@@ -26,7 +26,7 @@ def run(told: Run) -> str:
     return markup.block(
         markup.head(told.id, f"{told.state}, {_what(told)}, {words.took(told.seconds)}", told.state),
         markup.lines(str(failure.get("traceback", ""))),
-        markup.line(markup.text(f"{told.error}: {told.message}" if told.error else "")),
+        markup.line(markup.text(told.told)),
         markup.warned(told.warnings),
         markup.facts(
             {

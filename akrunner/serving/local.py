@@ -25,7 +25,7 @@ from akrunner.column_types import NUMBERS, family_of
 from akrunner.engines.base import Engine
 from akrunner.engines.causes import gist
 from akrunner.engines.registry import engine_of
-from akrunner.errors import ConfigError, DataError, ModelError, ScriptFailedError, TaskDiedError, TaskFailure
+from akrunner.errors import ConfigError, DataError, ModelError, ScriptFailedError, TaskDiedError, TaskFailure, noting
 from akrunner.foreign import in_words, ours
 from akrunner.io.frames import from_pandas, to_pandas
 from akrunner.io.pairing import as_input
@@ -164,6 +164,7 @@ class LocalPredictor:
         threading.Thread(target=self._run, name="akrunner-predictor", daemon=True).start()
         self._requests.wait_until_warm()
 
+    @noting
     def predict(self, rows: Any) -> Any:
         """Predict one row, or many.
 

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from akrunner.codes import with_code
+
 if TYPE_CHECKING:
     from akrunner.engines.base import Progress
 
@@ -66,10 +68,12 @@ class Logs:
             return
         self._warn(body["warnings"])
         first = body["failure"] or {}
-        words = "\n".join(filter(None, (body["message"], first.get("traceback", "").rstrip())))
+        short = body["error_code"]
+        words = "\n".join(filter(None, (with_code(body["message"], short or ""), first.get("traceback", "").rstrip())))
         code = body["exit_code"]
         level = logging.ERROR if code < 128 else logging.WARNING
-        self._say(level, f"{self._what}: {body['error']}: {words}", task=first.get("task"), error=body["error"], exit_code=code)
+        about = {"error": body["error"], "exit_code": code, "error_code": short}
+        self._say(level, f"{self._what}: {body['error']}: {words}", task=first.get("task"), **about)
 
     def _warn(self, warnings: Iterable[str]) -> None:
         """Tell the warnings that were not told yet. Args: warnings: all that there are."""

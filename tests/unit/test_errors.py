@@ -21,7 +21,7 @@ def test_a_notebook_shows_the_callers_own_lines_and_the_error() -> None:
     assert [line.strip() for line in shown if "test_errors.py" not in line] == [
         "helper()",
         'akrunner.run("no-such-script.py", {"a": [1]})',
-        f"ScriptError: {caught.value}",
+        f"ScriptError: {caught.value} [AK221]",
     ]
     scope = {"run": akrunner.run}
     with pytest.raises(akrunner.ScriptError) as caught:
@@ -45,7 +45,7 @@ def test_a_notebook_shows_the_scripts_own_lines_first() -> None:
     shown = caught.value._render_traceback_()
     assert shown[:2] == ['File "t.py", line 3, in main\n    1 / 0\nZeroDivisionError', ""]
     assert shown[-2:] == [
-        "ScriptFailedError: [chief:0] it raised\nlast lines of its log:\n  | step 1",
+        "ScriptFailedError: [chief:0] it raised [AK520]\nlast lines of its log:\n  | step 1",
         "warning: nobody was told",
     ]
     assert str(error).splitlines()[1:4] == ['File "t.py", line 3, in main', "    1 / 0", "ZeroDivisionError"]

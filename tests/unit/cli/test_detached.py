@@ -90,8 +90,8 @@ def test_each_job_is_one_line_that_a_shell_can_divide(fake: Fake, capsys: pytest
     [
         (RUNNING, False, 0, ""),
         (DONE, True, 0, ""),
-        (FAILED, False, 1, "akrunner: ScriptFailedError: it divided by zero\n"),
-        (FAILED, True, 1, "akrunner: ScriptFailedError: it divided by zero\n"),
+        (FAILED, False, 1, "akrunner: ScriptFailedError: it divided by zero [AK520]\n"),
+        (FAILED, True, 1, "akrunner: ScriptFailedError: it divided by zero [AK520]\n"),
         (Status("3", "x", "FAILED", 1.0, 1, 0), False, 1, "akrunner: Flink does not say why\n"),
         (CANCELED, False, 0, ""),
         (CANCELED, True, 143, "akrunner: the job is CANCELED\n"),
@@ -149,7 +149,7 @@ def test_each_command_ends_with_the_code_that_its_help_says(
             told = json.loads(out)
             assert (told["ok"], told["exit_code"], err) == (code == 0, code, "")
         else:
-            assert err == {0: "", 1: f"akrunner: {FAILED.error}\n", 143: "akrunner: the job is CANCELED\n"}[code]
+            assert err == {0: "", 1: f"akrunner: {FAILED.error} [AK520]\n", 143: "akrunner: the job is CANCELED\n"}[code]
     said = detached.EPILOGS[line.split()[0]]
     assert ("1 the job failed" in said or "1 with --follow, the job failed" in said) == (not line.startswith("cancel"))
     assert said.endswith("the job was cancelled.") == (not line.startswith("cancel"))

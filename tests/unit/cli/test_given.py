@@ -170,9 +170,7 @@ def test_the_environment_may_say_what_a_job_does_not_need(
     # what a job's file says, it says of this job
     (tmp_path / "job.toml").write_text('script = "s.py"\nsource = "t.csv"\n\nevaluator_timeout = 5.0\n')
     capsys.readouterr()
-    idle_words = (
-        "evaluator_timeout= (--evaluator-timeout) means nothing without evaluator= (--evaluator); leave it out, or give both\n"
-    )
+    idle_words = "evaluator_timeout= (--evaluator-timeout) means nothing without evaluator= (--evaluator); leave it out, or give both [AK102]\n"
     assert main(["run", str(tmp_path / "job.toml")]) == 2
     assert capsys.readouterr().err.endswith(f": {idle_words}")
     monkeypatch.delenv("AKRUNNER_EVALUATOR_TIMEOUT")
@@ -188,9 +186,9 @@ def test_a_value_that_is_wrong_is_named_as_it_was_given(tmp_path: Path, monkeypa
     (tmp_path / "job.toml").write_text("script = 's.py'\nsource = 't.csv'\nnum_workers = 0\n")
     words = ["run", "s.py", "-i", "t.csv"]
     for given, told in (
-        ([*words, "--num-workers", "0"], "num_workers=0: there must be at least 1 (--num-workers)\n"),
-        ([*words, "--columns", "a,a"], "columns=['a', 'a']: give names, each once (--columns)\n"),
-        (["run", "job.toml"], "job.toml:3: num_workers=0: there must be at least 1\n"),
+        ([*words, "--num-workers", "0"], "num_workers=0: there must be at least 1 (--num-workers) [AK105]\n"),
+        ([*words, "--columns", "a,a"], "columns=['a', 'a']: give names, each once (--columns) [AK101]\n"),
+        (["run", "job.toml"], "job.toml:3: num_workers=0: there must be at least 1 [AK105]\n"),
     ):
         assert main(given) == 2 and capsys.readouterr().err.endswith(told)
     monkeypatch.setenv("AKRUNNER_CPUS_PER_WORKER", "bogus")

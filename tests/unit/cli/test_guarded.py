@@ -44,9 +44,10 @@ def test_an_end(error: BaseException, code: int, name: str, capsys: pytest.Captu
     assert ended(run, True) == code
     told = json.loads(capsys.readouterr().out)
     assert (told["ok"], told["error"], told["exit_code"]) == (False, name, code) and told["message"]
+    assert (told["error_code"] is None) == (name == "Interrupted")
     assert ended(run, False) == code
     out, err = capsys.readouterr()
-    assert out == "" and err.startswith("akrunner: ")
+    assert out == "" and err.startswith("akrunner: ") and (f" [{told['error_code']}]\n" in err) == (name != "Interrupted")
     assert ("Traceback" in err) == (name == "InternalError")
 
 
@@ -60,7 +61,7 @@ def test_what_was_told_before_an_error_stands_behind_it(capsys: pytest.CaptureFi
     ended(run, True)
     assert json.loads(capsys.readouterr().out)["warnings"] == ["before that: 1 file was passed over"]
     ended(run, False)
-    assert capsys.readouterr().err == "akrunner: ReadError: a row is broken\nbefore that: 1 file was passed over\n"
+    assert capsys.readouterr().err == "akrunner: ReadError: a row is broken [AK550]\nbefore that: 1 file was passed over\n"
 
 
 def test_a_signal_that_comes_when_tables_were_changed(
@@ -104,7 +105,7 @@ def test_a_fault_has_its_notes(capsys: pytest.CaptureFixture[str]) -> None:
         raise error
 
     assert ended(run, False) == 70
-    assert capsys.readouterr().err.endswith("a task sent nonsense\nbefore that: 1 file was passed over\n")
+    assert capsys.readouterr().err.endswith("a task sent nonsense [AK500]\nbefore that: 1 file was passed over\n")
 
 
 @pytest.mark.parametrize(
@@ -195,9 +196,7 @@ def test_what_was_done_is_said_when_stdout_takes_nothing(
     for as_json in (True, False):
         assert ended(run, as_json) == 4
         out, err = capsys.readouterr()
-        assert (
-            out == "" and err.startswith("akrunner: WriteError: stdout") and err.endswith("; its output is stored: o.parquet\n")
-        )
+        assert out == "" and err.startswith("akrunner: WriteError: stdout") and "; its output is stored: o.parquet [AK56" in err
 
 
 class _Full:

@@ -73,8 +73,8 @@ def test_how_a_command_has_failed_is_one_record(logged: bool, capfd: pytest.Capt
     out, err = capfd.readouterr()
     assert json.loads(out)["error"] == "SourceError"
     told = [json.loads(line) for line in err.splitlines()]
-    expected = [] if logged else [("SourceError: there is no such file", "SourceError", 2)]
-    assert [(one["message"], one["error"], one["exit_code"]) for one in told] == expected
+    expected = [] if logged else [("SourceError: there is no such file [AK300]", "SourceError", 2, "AK300")]
+    assert [(one["message"], one["error"], one["exit_code"], one["error_code"]) for one in told] == expected
 
 
 def test_the_command_line(capfd: pytest.CaptureFixture[str]) -> None:

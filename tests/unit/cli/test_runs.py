@@ -82,7 +82,7 @@ def test_a_failure_comes_first(make: Make, capsys: pytest.CaptureFixture[str]) -
     lines = out.splitlines()
     assert lines[0].startswith("r1  failed  run t.py, 20") and lines[0].endswith(", took 3.0 s")
     assert lines[2:9] == [
-        "ScriptFailedError: [worker:0] raised", "Traceback ...", "  at line 3", "last lines of its log:", "  | last", "  | words", "  [chief:0] was done",
+        "ScriptFailedError: [worker:0] raised [AK520]", "Traceback ...", "  at line 3", "last lines of its log:", "  | last", "  | words", "  [chief:0] was done",
     ]  # fmt: skip
     told = {line.split("  ")[0]: line for line in lines[9:]}
     assert told["command"].endswith("akrunner run t.py -i 'a b.csv'") and told["rows"].endswith("3 in, 2 out, input-bound")

@@ -34,4 +34,4 @@ def test_an_error_that_quotes_data_does_not_steer_the_terminal(capsys: pytest.Ca
         raise akrunner.ReadError("invalid value '\x1b]0;title\x07'\nline 2")
 
     ended(run, False)
-    assert capsys.readouterr().err == "akrunner: ReadError: invalid value '\\x1b]0;title\\x07'\nline 2\n"
+    assert capsys.readouterr().err == "akrunner: ReadError: invalid value '\\x1b]0;title\\x07' [AK550]\nline 2\n"

@@ -54,7 +54,7 @@ def test_a_job_that_fails_shows_the_lines_of_the_task_that_failed(kernel: Shown)
     cell.log("worker:0", "about to fail")
     ended(cell, ScriptFailedError("[worker:0] it raised\nmore", failure=TaskFailure("worker:0", "it raised")))
     shown = read(kernel.bundles[-1]["text/html"])
-    assert ": [worker:0] it raisedworker:0 printed 1 lineabout to failchief:0" in shown and "failed after" in shown
+    assert ": [worker:0] it raised [AK520]worker:0 printed 1 lineabout to failchief:0" in shown and "failed after" in shown
 
 
 def test_a_job_that_is_stopped(kernel: Shown) -> None:

@@ -61,7 +61,7 @@ def test_a_job_from_its_beginning_to_its_end(kept: Kept) -> None:
 def test_a_failure_has_the_traceback_and_its_task(kept: Kept) -> None:
     logs = Logs("run", "train.py")
     first = {"task": "worker:1", "traceback": "Traceback ...\n"}
-    body = {"ok": False, "error": "ScriptFailedError", "message": "it raised", "exit_code": 1}
+    body = {"ok": False, "error": "ScriptFailedError", "message": "it raised", "exit_code": 1, "error_code": "AK520"}
     logs.ended({**body, "failure": first, "warnings": ["started again"]})
     logs.ended(
         {**body, "error": "Interrupted", "message": "", "exit_code": 130, "failure": None, "warnings": ["started again"]}
@@ -69,7 +69,7 @@ def test_a_failure_has_the_traceback_and_its_task(kept: Kept) -> None:
     warned, failed, stopped = kept.records
     assert (warned.levelname, warned.getMessage()) == ("WARNING", "started again")
     assert (failed.levelname, vars(failed)["task"], vars(failed)["exit_code"]) == ("ERROR", "worker:1", 1)
-    assert failed.getMessage() == "run train.py: ScriptFailedError: it raised\nTraceback ..."
+    assert failed.getMessage() == "run train.py: ScriptFailedError: it raised [AK520]\nTraceback ..."
     assert stopped.levelname == "WARNING" and vars(stopped)["job"] == "train.py"
 
 

@@ -1,0 +1,103 @@
+"""Finds the code of an exception by its class and its words."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+#: what stands in a message for what differs from one to the next
+GAP = "{}"
+#: letters of the shortest message that is known by its words; and characters of one that is of another class than the exception
+LEAST, LEAST_OF_OTHERS = 9, 24
+
+
+class Template(NamedTuple):
+    """A message of the source, or a piece of one.
+
+    Attributes: code: its family's; kinds: the classes that say it; text: its words, with gaps; pieces: what it always says, in this order;
+    begins: whether a message begins with it, as it has so few letters that it may be in others.
+    """
+
+    code: str
+    kinds: tuple[str, ...]
+    text: str
+    pieces: tuple[str, ...]
+    begins: bool = False
+
+    def is_in(self, message: str) -> bool:
+        """Whether a message says all of it."""
+        if self.begins:
+            return message.startswith(self.pieces[0])
+        at = 0
+        for piece in self.pieces:
+            at = message.find(piece, at)
+            if at < 0:
+                return False
+            at += len(piece)
+        return True
+
+
+def pieces_of(text: str) -> tuple[str, ...]:
+    """Return what a message always says: what stands between its gaps and has letters."""
+    return tuple(piece for piece in text.split(GAP) if any(map(str.isalpha, piece)))
+
+
+@functools.cache
+def _index() -> Any:
+    with open(os.path.join(os.path.dirname(__file__), "index.json"), encoding="utf-8") as f:
+        return json.load(f)
+
+
+@functools.cache
+def templates() -> Sequence[Template]:
+    """Return all that messages are known by, the longest first."""
+    found = []
+    for code, kinds, text in _index()["messages"]:
+        pieces = pieces_of(text)
+        short = sum(map(str.isalpha, "".join(pieces))) < LEAST
+        found.append(Template(code, tuple(kinds.split()), text, pieces, short))
+    return sorted(found, key=lambda one: -sum(map(len, one.pieces)))
+
+
+@functools.cache
+def _rest() -> Mapping[str, str]:
+    """Return class -> the code of whatever else it says."""
+    return dict(_index()["rest"])
+
+
+def code_of(kinds: Sequence[str], message: str) -> str:
+    """Return the code of an exception.
+
+    Args: kinds: the names of its class and of the classes above, the nearest first; message: what it says, without a traceback.
+    Returns: the code; "" if no class is one of akrunner's, or if it stands for no error (a signal).
+    """
+    kind = next((one for one in kinds if one in _rest()), None)
+    if kind is None:
+        return ""
+    return _code_of(kind, message)
+
+
+@functools.lru_cache(64)
+def _code_of(kind: str, message: str) -> str:
+    others = None
+    for template in templates():
+        own = kind in template.kinds
+        if (own or others is None) and template.is_in(message):
+            if own:
+                return template.code
+            if sum(map(len, template.pieces)) >= LEAST_OF_OTHERS:
+                others = template.code
+    return others or _rest()[kind]
+
+
+def with_code(text: str, code: str) -> str:
+    """Return an error's text with its code at the end of its first line; at its end if that line leads to the next. Args: code: "": none."""
+    if not code:
+        return text
+    first, line_end, rest = text.partition("\n")
+    if not line_end or first.rstrip().endswith((":", ",")):
+        return f"{text.rstrip()} [{code}]"
+    return f"{first.rstrip()} [{code}]\n{rest}"

@@ -1,0 +1,82 @@
+"""The families of messages: each message of the source has one, and what is written from them is current."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from akrunner.codes import catalogue, matching
+from akrunner.codes.catalogue import families, family
+
+ROOT = Path(__file__).parents[3]
+
+
+def generator() -> Any:
+    spec = importlib.util.spec_from_file_location("gen_codes", ROOT / "scripts" / "gen_codes.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_message_of_the_source_has_one_code() -> None:
+    """That of its own words, also without the place that says it; no family is without a message; and the files are those of the source."""
+    module = generator()
+    found = module.given()
+    assert len(found) > 1500
+    wrong = []
+    for message, own in found.items():
+        kind = own.classes[0] if message.kind == module.ANY else message.kind
+        if sum(map(str.isalpha, "".join(matching.pieces_of(message.text)))) >= matching.LEAST:
+            told = matching.code_of([kind], message.text.replace(matching.GAP, "x"))
+            wrong += [(own.code, told, message)] * (told != own.code)
+    assert wrong == []
+    unused = {one.code for one in families().values()} - {one.code for one in found.values()}
+    assert [one.code for one in map(families().__getitem__, unused) if not one.is_rest and not one.foreign] == []
+    assert module.INDEX.read_text() == module.index(found), "run scripts/gen-codes"
+    assert module.PAGE.read_text() == module.page(found), "run scripts/gen-codes"
+
+
+def test_each_class_has_a_code_for_whatever_else_it_says() -> None:
+    rest = [kind for one in families().values() if one.is_rest for kind in one.classes]
+    assert sorted(rest) == sorted({*generator()._KINDS, "UsageError", "InternalError"})
+
+
+def test_each_family_says_cause_and_cure() -> None:
+    for one in families().values():
+        assert re.fullmatch(r"AK\d{3}", one.code) and one.title and not one.title.endswith(".")
+        assert one.cause.endswith(".") and len(one.cause.split()) > 5, one.code
+        assert one.cure.rstrip(')`"').endswith((".", "?")) or one.cure.endswith("."), one.code
+    titles = [one.title for one in families().values()]
+    causes = [one.cause for one in families().values()]
+    assert len(set(titles)) == len(titles) and len(set(causes)) == len(causes)
+
+
+@pytest.mark.parametrize("word", ["AK301", "ak301", "301", "[AK301]", " AK-301 "])
+def test_a_code_as_people_type_it(word: str) -> None:
+    found = family(word)
+    assert found is not None and found.code == "AK301" and found.classes == ("SourceError",)
+
+
+def test_no_family_has_another_word() -> None:
+    assert family("AK999") is None and family("SourceError") is None and family("") is None
+    with pytest.raises(ValueError, match="AK999 has clas"):
+        catalogue._family("AK999", {"clas": "x"})
+
+
+def test_messages_that_nobody_claims_or_two_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = generator()
+    message = module.Message("SourceError", "nowhere", "these words are in no message")
+    with pytest.raises(LookupError, match="no family claims"):
+        module.family_of(message)
+    two = {code: catalogue.Family(code, ("SourceError",), "t", "c", "c", says=("these words",)) for code in ("AK001", "AK002")}
+    monkeypatch.setattr(module, "families", lambda: two)
+    with pytest.raises(LookupError, match=r"\['AK001', 'AK002'\] both claim"):
+        module.family_of(message)
+    monkeypatch.setattr(module, "gathered", lambda: [message])
+    with pytest.raises(SystemExit, match="both claim"):
+        module.given()
