@@ -19,7 +19,7 @@ from rich.text import Text
 
 import akrunner
 from akrunner.checks import shown
-from akrunner.cli import records, signals, stderr
+from akrunner.cli import again, records, signals, stderr
 from akrunner.folders.words import harmless
 from akrunner.foreign import in_words, redacted
 from akrunner.outcomes import EXIT_FAILED, EXIT_FAULT, EXIT_TIMEOUT, EXIT_USAGE, EXIT_WRITE, End, end_of, failure, head, plain
@@ -167,7 +167,8 @@ def _told(error: BaseException, end: End, as_json: bool) -> int:
     body = failure(error, end) if as_json else None
     kept = getattr(error, "run", None)
     text = str(error) if isinstance(error, akrunner.AkrunnerError) else end.message
-    message = "\n".join([text, *getattr(error, "__notes__", ()), *([f"run {kept}: akrunner show {kept}"] if kept else [])])
+    last = [again.advice(error), f"run {kept}: akrunner show {kept}" if kept else ""]
+    message = "\n".join([text, *getattr(error, "__notes__", ()), *filter(None, last)])
     return _say(end.name, message, end.code, as_json, kind=True, body=body)
 
 
