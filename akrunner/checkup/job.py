@@ -319,20 +319,29 @@ def _end(traceback: str) -> list[str]:
 
 
 def _again(folder: str, body: Mapping[str, Any], task: str) -> str:
-    """Return words that say how to run a task again, "" if its directory is not kept.
+    """Return words that say how to run a task again, "" if its directory is not kept."""
+    asks = asks_for_tables(folder, task)
+    if asks is None:
+        return ""
+    if asks:
+        return "; run its command again, with --debug for the whole log: it asks for tables, which akrunner replay has none of"
+    return f"; akrunner replay {folder} --task {task} runs it again, in the foreground"
 
-    `akrunner replay` cannot run a script that opens tables itself, as this needs a host.
+
+def asks_for_tables(folder: str, task: str) -> bool | None:
+    """Whether the script of a task opens tables itself, so that `akrunner replay` cannot run it: that needs a host.
+
+    Args: folder: the job's directory; task: the task's name.
+    Returns: None if the task's directory was not kept.
     """
     if not _TASK.fullmatch(task):
-        return ""
+        return None
     try:
         with open(os.path.join(folder, "tasks", task.replace(":", "-"), "context.json"), encoding="utf-8") as f:
             asked = json.load(f).get("tables") or {}
+        return bool(asked.get("inputs") or asked.get("outputs"))
     except (OSError, ValueError, AttributeError):
-        return ""
-    if asked.get("inputs") or asked.get("outputs"):
-        return "; run its command again, with --debug for the whole log: it asks for tables, which akrunner replay has none of"
-    return f"; akrunner replay {folder} --task {task} runs it again, in the foreground"
+        return None
 
 
 # -- a job that has not ended, according to its record

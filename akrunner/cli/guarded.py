@@ -19,7 +19,7 @@ from rich.text import Text
 
 import akrunner
 from akrunner.checks import shown
-from akrunner.cli import records, signals, stderr
+from akrunner.cli import again, records, signals, stderr
 from akrunner.codes import code_of, with_code
 from akrunner.errors import notes_of
 from akrunner.folders.words import harmless
@@ -181,7 +181,8 @@ def _told(error: BaseException, end: End, as_json: bool) -> int:
     body = failure(error, end) if as_json else None
     kept = getattr(error, "run", None)
     text = str(error) if isinstance(error, akrunner.AkrunnerError) else end.message
-    message = "\n".join([text, *notes_of(error), *([f"run {kept}: akrunner show {kept}"] if kept else [])])
+    last = [again.advice(error), f"run {kept}: akrunner show {kept}" if kept else ""]
+    message = "\n".join([text, *notes_of(error), *filter(None, last)])
     return _say(end.name, message, end.code, as_json, kind=True, body=body, short=short_code(error, end))
 
 

@@ -40,7 +40,7 @@ def _trained(name: str, text: str, tensorflow: str, table: str, predicting: str,
         "train.py": "the script",
         _JOB: f"the job: the script, {table}, parameters",
         _PAGE: "what there is, and how to make it yours",
-        "test_train.py": "trains, and asks how good the model is",
+        "test_train.py": "trains, asks how good the model is (pip install pytest)",
         **dict.fromkeys(more, DATA),
     }
     predict = f"akrunner predict model.zip {predicting} --output predictions.csv --overwrite"
@@ -93,7 +93,7 @@ TEMPLATES: Mapping[str, Template] = {
                 "learn.py": "the script",
                 _JOB: "the job: the script, rows that arrive, parameters",
                 _PAGE: "what there is, and how to make it yours",
-                "test_learn.py": "runs the job, and asks whether it has learned",
+                "test_learn.py": "runs the job, asks whether it has learned (pip install pytest)",
             },
             (f"akrunner stream {_JOB}", f"tail -n 4500 readings.jsonl | akrunner stream {_JOB} --input -", "pytest"),
         ),

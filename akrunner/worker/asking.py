@@ -28,6 +28,8 @@ def told(method: F) -> F:
                 raise TypeError(unknown(type(self), method.__name__, name, known))
         return method(self, *args, **options)
 
+    # a function that TensorFlow traces (`create_per_worker_dataset`) calls it: AutoGraph would try to translate it, and warn that it cannot
+    called.autograph_info__ = {}  # type: ignore[attr-defined]
     return cast(F, called)
 
 

@@ -16,7 +16,7 @@ DOCS = ROOT / "docs"
 SOURCE = "https://github.com/akrunner/akrunner"
 #: heading -> its pages, without their endings. A page that is in no part, and in no index of `INSIDE`, is an error of Sphinx
 NAVIGATION: Mapping[str, Sequence[str]] = {
-    "Tutorials": ("start", "tutorials/tabular", "tutorials/images", "tutorials/streaming", "init"),
+    "Tutorials": ("start", "tutorials/tabular", "tutorials/images", "tutorials/ps", "tutorials/streaming", "tutorials/nightly", "init"),
     "How to": (
         "scripts", "reading", "tables", "columns", "bad_rows", "databases", "lakehouse", "pack", "outputs", "clusters", "streams", "flink",
         "jobs", "operations", "progress", "notebooks", "runs", "tracking", "doctor", "machine", "warm", "security",

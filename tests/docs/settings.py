@@ -466,6 +466,13 @@ def _streaming_said(folder: Path, said: str) -> None:
     assert "are too high" in said and '"expected"' in said
 
 
+def _ps_said(folder: Path, said: str) -> None:
+    errors = {name: list(map(float, re.findall(rf"\b{name}[= ](\d\.\d+)", said))) for name in ("error", "test_error")}
+    # whoever guesses is off by a star
+    assert errors["error"] and errors["test_error"] and max(errors["test_error"]) < 0.8, said
+    assert "SIGKILL" in said and (folder / "model.zip").exists() and (folder / "again.zip").exists(), said
+
+
 def _points(folder: Path) -> None:
     pq.write_table(
         pa.table({"x": pa.array([n / 64 for n in range(65)], pa.float32()), "y": [n / 32 for n in range(65)]}),
@@ -493,6 +500,7 @@ SETTINGS: dict[str, Setting] = {
     "docs/tutorials/tabular.md": Setting(checks=_tabular_said),
     "docs/tutorials/images.md": Setting(checks=_images_said),
     "docs/tutorials/streaming.md": Setting(checks=_streaming_said),
+    "docs/tutorials/ps.md": Setting(checks=_ps_said, marks=("tensorflow", "slow")),
     "docs/moving/plain.md": Setting(checks=_moved),
     "docs/moving/ray.md": Setting(_points, ahead={"train.py": _BUILD}, checks=_moved),
     "docs/moving/tensorflowonspark.md": Setting(_points, ahead={"train.py": _BUILD}, checks=_moved),

@@ -20,6 +20,7 @@ NEEDS = ("needs ", "downloads ", "sets up ")
 ELSEWHERE = {
     "docs/extending.md": ("tests/unit/test_extending.py", "tests/e2e/test_extending_engines.py"),
     "docs/flink.md": ("tests/e2e/test_flink_page.py",),
+    "docs/tutorials/nightly.md": ("tests/e2e/test_flink_page.py",),
 }
 
 

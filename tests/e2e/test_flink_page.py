@@ -1,8 +1,12 @@
-"""The blocks of docs/flink.md, on the cluster that tests share: the commands, and all programs as one, so that Java is started once."""
+"""The blocks of docs/flink.md and docs/tutorials/nightly.md, on the cluster that tests share.
+
+Of docs/flink.md the commands, and all programs as one, so that Java is started once.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -22,6 +26,7 @@ from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left
 from tests.docs.pages import ROOT, Block, blocks
 from tests.docs.running import Runner
 from tests.docs.settings import SCORE
+from tests.docs.test_pages import run
 
 PAGE = "docs/flink.md"
 #: one for every verb; the model is made beforehand, so that no TensorFlow is imported for it
@@ -166,4 +171,23 @@ def test_programs(leaves_nothing: Path, flink_cluster: Cluster, folder: Path, na
     done = subprocess.run([str(PROGRAM), "page.py"], cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     assert not list(temp.glob("akrunner-*")), "the programs have left something"
+    nothing_is_left(flink_cluster)
+
+
+@pytest.mark.flink
+@pytest.mark.tensorflow
+def test_from_a_notebook_to_a_nightly_job(
+    leaves_nothing: Path, flink_cluster: Cluster, tmp_path: Path, names: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "nightly"
+    page.mkdir()
+    monkeypatch.chdir(page)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    runner = Runner(page, instead=names)
+    run(runner, [block for block in blocks("docs/tutorials/nightly.md") if block.language != "text"])
+    off = [float(one) for one in re.findall(r"'?test_minutes'?[:= ]+(\d+\.\d+)", runner.said)]
+    # the mean is off by about 14
+    assert off and max(off) < 6, runner.said
+    assert "ValueError: the model is off by" in runner.said and "the old model stays" in (page / "why.html").read_text()
+    assert {"model.zip", "nightly.html"} < {path.name for path in page.iterdir()}
     nothing_is_left(flink_cluster)

@@ -119,10 +119,12 @@ def test_its_page_says_where_everything_is(page: Message) -> None:
     assert page["Description-Content-Type"] == "text/markdown"
     text = str(page.get_payload())
     links = re.findall(r"\]\(([^)\s]+)\)", text)
-    begins = f"{urls['Source']}/blob/main/"
-    # there is no file beside it: each link is whole, and leads to what is in the checkout
+    # there is no file beside it: each link is whole, and leads to what is in the checkout; a picture comes by itself
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)\s]+)\)", text)
+    assert pictures and [link for link in pictures if not link.startswith(f"{urls['Source']}/raw/main/")] == []
+    begins = re.compile(rf"{re.escape(urls['Source'])}/(blob|raw)/main/")
     assert links and [link for link in links if not re.match(r"https?://|#", link)] == []
-    of_ours = [link[len(begins) :].partition("#")[0] for link in links if link.startswith(begins)]
+    of_ours = [begins.sub("", link).partition("#")[0] for link in links if begins.match(link)]
     assert "docs/options.md" in of_ours and [path for path in of_ours if not (ROOT / path).exists()] == []
 
 

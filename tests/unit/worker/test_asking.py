@@ -63,3 +63,8 @@ def test_a_method_gets_what_it_has_and_the_rest_is_an_error() -> None:
     with pytest.raises(TypeError, match="did you mean 'batch_size'"):
         _Asked().dataset(batchsize=3)  # type: ignore[call-arg]
     assert unknown(_Asked, "dataset", "xyzzy", ["a", "b"]) == "dataset() has no argument 'xyzzy'; it takes a, b"
+
+
+def test_autograph_leaves_a_method_as_it_is() -> None:
+    """By this attribute, which TensorFlow asks a function for that it comes upon when it traces another one."""
+    assert hasattr(_Asked().dataset, "autograph_info__")
