@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -39,6 +40,8 @@ from akrunner.outcomes import (
 )
 
 _STDOUT = 1
+#: where akrunner's own modules are
+_OURS = os.path.dirname(os.path.abspath(akrunner.__file__)) + os.sep
 
 #: how many seconds the reader of stdout has, when a command is ended early, to make room for its last words
 _READER_SECONDS = 1.0
@@ -109,7 +112,8 @@ def ended(run: Callable[[], Any], as_json: bool, is_help: bool = False) -> int:
     Returns: the exit code.
     """
     try:
-        code = int(run() or 0)
+        with _warnings_in_words():
+            code = int(run() or 0)
         sys.stdout.flush()
         # a signal that comes now no longer stops anything
         signals.decided()
@@ -121,6 +125,26 @@ def ended(run: Callable[[], Any], as_json: bool, is_help: bool = False) -> int:
         return _failed(e, as_json)
     finally:
         records.off()
+
+
+@contextlib.contextmanager
+def _warnings_in_words() -> Iterator[None]:
+    """In the block, print what akrunner itself warns of as a command does, without Python's class, file and line."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
+        if not filename.startswith(_OURS):
+            usual(message, category, filename, lineno, *rest)
+        elif records.active():
+            records.say(str(message), logging.WARNING)
+        else:
+            stderr.say(f"warning: {harmless(redacted(str(message)))}")
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 def _chain(error: BaseException) -> list[BaseException]:

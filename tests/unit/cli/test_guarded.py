@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import sys
+import warnings
 from typing import Any
 
 import pytest
@@ -275,3 +276,14 @@ def test_what_is_written_elsewhere_is_none_of_stdouts(module: str, number: int, 
     assert ended(run, True) == 70
     out, err = capsys.readouterr()
     assert json.loads(out)["error"] == "InternalError" and "stdout" not in json.loads(out)["message"] and "Traceback" in err
+
+
+def test_a_warning_of_akrunner_is_said_in_words(capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder) -> None:
+    def run() -> None:
+        place = os.path.join(os.path.dirname(akrunner.__file__), "io", "x.py")
+        warnings.warn_explicit("source: postgres://me:geheim@h is waited for", RuntimeWarning, place, 7)
+        warnings.warn_explicit("of a script", RuntimeWarning, "/home/me/s.py", 7)
+
+    assert ended(run, False) == 0
+    assert capsys.readouterr().err == "warning: source: postgres://me:***@h is waited for\n"
+    assert [str(one.message) for one in recwarn.list] == ["of a script"]
