@@ -302,16 +302,20 @@ def chain(dataset: Any) -> List[Dict[str, Any]]:
 
 def size_of(dataset: Any) -> Optional[Size]:
     """Return how many rows and batches a dataset has, if akrunner has made it, or what it is made of; None: not known."""
-    one: Any = dataset
-    for _ in range(_DEEPEST):
-        found: Optional[Size] = vars(one).get(ROWS)
-        if found is not None:
-            return found
-        inner = getattr(one, "_dataset", None)
-        below = [inner] if type(one).__name__ == "DatasetV1Adapter" and inner is not None else one._inputs()
-        if len(below) != 1 or (inner is None and _kind(one) not in _AS_MANY):
-            return None
-        one = below[0]
+    try:
+        one: Any = dataset
+        for _ in range(_DEEPEST):
+            found: Optional[Size] = vars(one).get(ROWS)
+            if found is not None:
+                return found
+            inner = getattr(one, "_dataset", None) if type(one).__name__ == "DatasetV1Adapter" else None
+            below = one._inputs() if inner is None else [inner]
+            if len(below) != 1 or (inner is None and _kind(one) not in _AS_MANY):
+                return None
+            one = below[0]
+    except Exception:
+        # a dataset of an unknown kind
+        return None
     return None
 
 

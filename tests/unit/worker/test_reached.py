@@ -13,7 +13,10 @@ import pytest
 from akrunner.worker import data, reached
 from akrunner.worker.common import counted
 from akrunner.worker.reached import CHECKPOINT, FIT, ROWS, SCRIPT, Course, Fits, Rows
+from akrunner.worker.reading import sized
 from akrunner.worker.waits import fits
+from akrunner.worker.waits.meter import Meter
+from akrunner.worker.waits.pipeline import size_of
 
 
 @pytest.fixture
@@ -130,3 +133,43 @@ def test_a_list_of_callbacks_tells_and_does_what_it_did(said: list[Any], monkeyp
     callbacks.on_train_batch_end(0, {"loss": 1})
     callbacks.on_train_end()
     assert did == [(0, {}), (0, {"loss": 1}), "end"] and said == [(0, 4, 1, 2), (1, 4, 1, 2), (0, None, 0, None)]
+
+
+class MapDataset:
+    def __init__(self, *below: Any) -> None:
+        self._below = list(below)
+
+    def _inputs(self) -> list[Any]:
+        return self._below
+
+
+class TakeDataset(MapDataset):
+    """Has fewer rows."""
+
+
+def test_a_dataset_has_the_rows_of_what_it_is_made_of_as_long_as_nothing_takes_some_away() -> None:
+    ours = sized(MapDataset(), 10, 4, 3, False)
+    assert size_of(ours) == size_of(MapDataset(MapDataset(ours))) == (10, 3, 8)
+    assert size_of(sized(MapDataset(), 10, 4, -1, True)) == (10, None, None)
+    assert size_of(TakeDataset(ours)) is size_of(MapDataset(ours, ours)) is size_of(MapDataset()) is size_of(object()) is None
+
+
+@pytest.mark.parametrize(
+    ("epochs", "rows", "told"),
+    [(1, 4, (4, 10, 1, None)), (3, 14, (4, 10, 2, 3)), (3, 30, (10, 10, 3, 3)), (None, 25, (5, 10, 3, None))],
+)
+def test_a_loop_over_a_dataset_is_as_far_as_its_rows(said: list[Any], epochs: int | None, rows: int, told: Any) -> None:
+    made = Meter()
+    made.tell()
+    made.draws_from(1, 0, (10, epochs, None))
+    way = made.way("dataset")
+    assert way is not None
+    made._draw(way, 1, 0)
+    way.rows = rows
+    made.tell()
+    assert said == [told]
+    # another one, of which nobody knows how much there is
+    made.draws_from(2, 1, None)
+    made._draw(way, 2, 1)
+    made.tell()
+    assert said == [told]
