@@ -94,6 +94,7 @@ def run(
     mlflow: str | None = None,
     mlflow_experiment: str | None = None,
     report: PathLike | None = None,
+    progress: Literal["auto", "bar", "plain", "none", "json"] = "auto",
     observer: Observer | None = None,
 ) -> Result:
     """Run a script over a table: every worker gets its share of the rows, and `main(task_config)` is called in each.
@@ -225,6 +226,9 @@ def run(
             MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
+        progress: how it is shown how far the job is: bar (drawn on the terminal, in a notebook in the output of the cell), plain (a
+            line on stderr now and then), json (events on stderr), none. auto: what AKRUNNER_PROGRESS says; else nothing, but in a
+            notebook, without `observer`, as bar.
         observer: an object that is told of the job's progress.
     Returns:
         the result.
@@ -305,6 +309,7 @@ def run(
             mlflow=mlflow,
             mlflow_experiment=mlflow_experiment,
             report=report,
+            progress=progress,
         ),
         observer=observer,
     )
@@ -375,6 +380,7 @@ def train(
     mlflow: str | None = None,
     mlflow_experiment: str | None = None,
     report: PathLike | None = None,
+    progress: Literal["auto", "bar", "plain", "none", "json"] = "auto",
     observer: Observer | None = None,
 ) -> Result:
     """Run a script that trains a model: as `run`, and what the chief exported to `task_config.saved_model_dir` comes back.
@@ -487,6 +493,9 @@ def train(
             MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
+        progress: how it is shown how far the job is: bar (drawn on the terminal, in a notebook in the output of the cell), plain (a
+            line on stderr now and then), json (events on stderr), none. auto: what AKRUNNER_PROGRESS says; else nothing, but in a
+            notebook, without `observer`, as bar.
         observer: an object that is told of the job's progress.
     Returns:
         the result; `result.model` is the model, `result.table` what the scripts wrote.
@@ -556,6 +565,7 @@ def train(
             mlflow=mlflow,
             mlflow_experiment=mlflow_experiment,
             report=report,
+            progress=progress,
         ),
         model_out=model_out,
         remove_checkpoint_before_training=remove_checkpoint_before_training,
@@ -622,6 +632,7 @@ def stream(
     mlflow: str | None = None,
     mlflow_experiment: str | None = None,
     report: PathLike | None = None,
+    progress: Literal["auto", "bar", "plain", "none", "json"] = "auto",
     observer: Observer | None = None,
 ) -> StreamJob:
     """Run a script over rows as they arrive, possibly for ever. Returns at once.
@@ -729,6 +740,9 @@ def stream(
             MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
+        progress: how it is shown how far the job is: bar (drawn on the terminal, in a notebook in the output of the cell), plain (a
+            line on stderr now and then), json (events on stderr), none. auto: what AKRUNNER_PROGRESS says; else nothing, but in a
+            notebook, without `observer`, as bar.
         observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for output RecordBatches; errors surface there; `close()` or `with` ends it.
@@ -790,6 +804,7 @@ def stream(
             mlflow=mlflow,
             mlflow_experiment=mlflow_experiment,
             report=report,
+            progress=progress,
         ),
         follow=follow,
         observer=observer,
@@ -877,6 +892,7 @@ def plan(
     mlflow: str | None = None,
     mlflow_experiment: str | None = None,
     report: PathLike | None = None,
+    progress: Literal["auto", "bar", "plain", "none", "json"] = "auto",
 ) -> Plan:
     """Look at a job as `run`, `train` or `stream` would, and start nothing of it: `print(akrunner.plan("train.py", "iris.csv", num_workers=2))`.
 
@@ -1016,6 +1032,9 @@ def plan(
             MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
+        progress: how it is shown how far the job is: bar (drawn on the terminal, in a notebook in the output of the cell), plain (a
+            line on stderr now and then), json (events on stderr), none. auto: what AKRUNNER_PROGRESS says; else nothing, but in a
+            notebook, without `observer`, as bar.
     Returns:
         the plan; printed, it shows the interpreter, the script, every column with what the script gets of it, every task, and what is likely to
         go wrong.
@@ -1096,6 +1115,7 @@ def plan(
             mlflow=mlflow,
             mlflow_experiment=mlflow_experiment,
             report=report,
+            progress=progress,
         ),
         verb=verb,
         try_rows=try_rows,

@@ -48,6 +48,8 @@ _OF_FILES = (
 _COMMANDS_OWN = ("engine", "output", "output_format", "output_csv", "overwrite")
 #: options of commands that say nothing of the job
 _OF_SCREEN = ("as_json", "quiet", "progress", "logs", "help_all", "dry_run_rows", "log_format")
+#: options that a command heeds itself, although functions have them, too
+_SHOWN = ("progress",)
 _NAMES, _TEXTS = "SequenceNotStr[str] | None", "Mapping[str, str] | None"
 
 
@@ -314,7 +316,8 @@ def options(verb: str, words: Mapping[str, Any]) -> dict[str, Any]:
     Raises: ConfigError: a value is wrong.
     """
     ahead = next(one.positional for one in VERBS if one.name == verb)
-    taken = [one for one in of_verb(verb) if one.name in words and one.name not in ahead and not _is_idle(one, verb, words)]
+    out = {*ahead, *_SHOWN}
+    taken = [one for one in of_verb(verb) if one.name in words and one.name not in out and not _is_idle(one, verb, words)]
     made: dict[str, Any] = {one.name: words[one.name] for one in taken}
     for one in taken:
         if one.type_in(verb) == _NAMES:

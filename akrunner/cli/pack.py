@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,9 +19,10 @@ from akrunner.folders.words import printable, quoted
 from akrunner.foreign import in_words as in_words_of
 from akrunner.foreign import shortage
 from akrunner.packing.progress import PackProgress, view_of
-from akrunner.packing.result import needs_less, size_in_words
+from akrunner.packing.result import needs_less, size_in_words, told
 from akrunner.progress import events
 from akrunner.progress.rates import Window
+from akrunner.screens.ways import AUTO
 
 if TYPE_CHECKING:
     from akrunner.packing.result import Packed
@@ -64,7 +64,7 @@ def pack(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     with (
         _told_to_go_on(output),
         stderr.working() as console,
-        displays.on(console, words["progress"] or displays.AUTO, quiet or as_json) as display,
+        displays.on(console, words["progress"] or AUTO, quiet or as_json) as display,
     ):
 
         def show(progress: PackProgress) -> None:
@@ -75,15 +75,12 @@ def pack(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         with _of_this_machine():
             done = akrunner.pack(source, output, **{**given.options("pack", words), "progress": show})
     with telling(f"{done.path} is packed" if not words["dry_run"] else "nothing was written"):
-        said = dataclasses.asdict(done)
-        if done.dry_run and done.kind == "rows":
-            # rows of tables are counted only when they are read
-            said.update(rows=None, total_rows=None, shards=None)
-        told = display.tells(events.END, {"ok": True, "exit_code": 0, "output": done.path, **said})
+        said = told(done)
+        as_event = display.tells(events.END, {"output": done.path, **said})
         if as_json:
-            emit({"ok": True, "exit_code": 0, **said})
+            emit(said)
         else:
-            _say(done, quiet, told)
+            _say(done, quiet, as_event)
 
 
 @contextlib.contextmanager

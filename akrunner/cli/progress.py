@@ -1,44 +1,15 @@
-"""What is drawn over itself on a terminal's stderr while something goes on: a display, or a line."""
+"""A line that is drawn over itself on a terminal's stderr while something goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import TracebackType
 
-import rich.live
-from rich.console import Console, ConsoleRenderable, RenderableType
+from rich.console import Console
 from rich.text import Text
 
-from akrunner.cli.stderr import Stderr
 from akrunner.folders.words import printable
-
-_PER_SECOND = 8
-
-
-class Live(rich.live.Live):
-    """Draws a renderable over itself, a few times a second, and leaves nothing of it at its end.
-
-    Args: renderable: the first; console: where it is drawn; widths: how wide each line was, in columns, when it was drawn last.
-    """
-
-    def __init__(self, renderable: RenderableType, console: Console, widths: Sequence[int]) -> None:
-        super().__init__(renderable, console=console, refresh_per_second=_PER_SECOND, transient=True)
-        self._widths = widths
-        self._columns = console.width
-
-    def refresh(self) -> None:
-        """Draw it, unless the terminal has not yet taken what was drawn before."""
-        if not (isinstance(self.console.file, Stderr) and self.console.file.go_on()):
-            super().refresh()
-
-    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        columns = self.console.width
-        if columns < self._columns and self._live_render.last_render_height:
-            # the terminal has wrapped what was drawn, which now takes more lines that must be drawn over
-            rows = sum(max(1, -(-width // max(columns, 1))) for width in self._widths)
-            self._live_render._shape = (columns, max(rows, 1))
-        self._columns = columns
-        return super().process_renderables(renderables)
+from akrunner.screens.live import Live
 
 
 class Line:

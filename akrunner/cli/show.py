@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -27,6 +29,7 @@ from akrunner.outcomes import success
 from akrunner.progress import events, words
 from akrunner.progress.following import Follower
 from akrunner.progress.views import last_metrics
+from akrunner.screens.ways import AUTO
 from akrunner.tables import grid
 from akrunner.tables.shown import NULL
 
@@ -70,7 +73,7 @@ class Screen:
     """
 
     def __init__(
-        self, as_json: bool, quiet: bool, log: bool, logs: bool = False, progress: str = displays.AUTO, answers: bool = False
+        self, as_json: bool, quiet: bool, log: bool, logs: bool = False, progress: str = AUTO, answers: bool = False
     ) -> None:
         self._json = as_json
         self._quiet = quiet or as_json
@@ -147,7 +150,7 @@ class Screen:
         if not told:
             self._help(result.tasks)
             if not self._quiet:
-                self._say(closing_line(result.stats))
+                self._tell(closing_line(result.stats))
                 self._tell_places(result)
                 self._tell_run(result.run)
             self._tell_kept(result.work_dir, result.stats)
@@ -205,7 +208,7 @@ class Screen:
         unread = f"; {stats.rows_unread:,} rows came after the script had returned" if stats.rows_unread else ""
         done = f"done in {stats.seconds:.1f} s: {_rows(stats)}{unread}"
         done += metrics_line(stats) + input_line(stats)
-        self._say(done + (f"\noutput: {output}" if output else ""))
+        self._tell(done + (f"\noutput: {output}" if output else ""))
         self._tell_run(job.run)
         self._tell_kept(job.work_dir, stats)
 
@@ -218,16 +221,20 @@ class Screen:
         elif not self._display.tells(events.NOTE, {"message": harmless(text)}):
             self._err.print(Text(harmless(text), style=style))
 
+    def _tell(self, text: str, style: str = "") -> None:
+        """Print a text of akrunner's own, whose lines are broken between words where the terminal ends."""
+        self._say(fitted(text, self._err.width) if self._err.is_terminal and not records.active() else text, style)
+
     def _warn(self, warnings: Sequence[str]) -> None:
         """Print the warnings that were not printed yet. Args: warnings: all so far."""
         for warning in warnings[self._warned :]:
             words = harmless(redacted(self.renamed(warning)))
             if not self._display.tells(events.WARNING, {"message": words}):
-                self._say(f"warning: {words}", "yellow")
+                self._tell(f"warning: {words}", "yellow")
         self._warned = max(self._warned, len(warnings))
 
     def note(self, text: str) -> None:
-        self._say(f"akrunner: {text}")
+        self._tell(f"akrunner: {text}")
 
     def preview(self, table: pa.Table, how: str) -> None:
         """Print the first rows to stdout. Args: how: how to get the other rows, in words."""
@@ -255,7 +262,9 @@ class Screen:
             self._help(result.tasks)
             if not self._quiet:
                 tables = "".join(map(_of_table, result.stats.tables.items()))
-                self._say(f"done in {result.stats.seconds:.1f} s{tables}{metrics_line(result.stats)}{input_line(result.stats)}")
+                self._tell(
+                    f"done in {result.stats.seconds:.1f} s{tables}{metrics_line(result.stats)}{input_line(result.stats)}"
+                )
                 self._tell_places(result)
                 self._tell_run(result.run)
             self._tell_kept(result.work_dir, result.stats)
@@ -280,26 +289,47 @@ class Screen:
 
     def _tell_places(self, result: Result) -> None:
         for why in sorted({how for how in result.stats.starts.values() if how.startswith("cold: ")}):
-            self._say(f"no warm worker was taken: {why[len('cold: ') :]}")
+            self._tell(f"no warm worker was taken: {why[len('cold: ') :]}")
         if result.output is not None:
-            self._say(f"output: {result.output}")
+            self._tell(f"output: {result.output}")
 
     def _tell_run(self, run: str | None) -> None:
         if run is not None:
-            self._say(f"run: {run}   (akrunner show {run})")
+            self._tell(f"run: {run}   (akrunner show {run})")
 
     def _tell_kept(self, work_dir: str | None, stats: Stats) -> None:
         """Print where the job's directory is; with --quiet only if --debug has kept it, as nothing else tells its name."""
         if work_dir is not None and (self._debug or not self._quiet):
             # `akrunner replay` cannot run a script again that opens its own tables
             again = "" if stats.tables else f"   (akrunner replay {work_dir})"
-            self._say(f"work dir: {work_dir}{again}")
+            self._tell(f"work dir: {work_dir}{again}")
 
 
 def of_command(words: Mapping[str, Any], answers: bool = False) -> Screen:
     """Return the screen of a command that runs a job. Args: words: the command's values; answers: as for `Screen`."""
     debug = bool(words.get("debug"))
     return Screen(words["as_json"], words["quiet"], debug, words["logs"], words["progress"], answers)
+
+
+def fitted(text: str, width: int) -> str:
+    """Return a text whose lines are no wider than a terminal, if that can be without breaking a word, such as a path.
+
+    A line with parts that stand two spaces apart is broken between these alone. What follows a line's first one is set off.
+
+    Args: width: the terminal's columns.
+    """
+    return "\n".join(part for line in text.split("\n") for part in _fitted(line, width))
+
+
+def _fitted(line: str, width: int) -> list[str]:
+    words = re.split(r"( {2,})" if re.search(r"\S {2,}", line) else r"( )(?!(?:s|min|h)\b|%)", line)
+    made = [words[0]]
+    for gap, word in zip(words[1::2], words[2::2], strict=True):
+        if cell_len(made[-1] + gap + word) <= width:
+            made[-1] += gap + word
+        else:
+            made.append(f"  {word}")
+    return made
 
 
 def _rows(stats: Stats) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 import threading
 from collections.abc import Callable, Mapping
@@ -28,9 +29,17 @@ class DetachedEngine(FlinkEngine):
         say: called once with where the subtasks find this process: `addresses`, `port`, `rows`, `machine`.
         files_there, port: as for `FlinkEngine`.
         keys: the keys of this end, as plain values.
+        kept: the directory in which it keeps the course of the job; None: nowhere.
     """
 
-    def __init__(self, say: Callable[..., None], files_there: bool | None, keys: Mapping[str, str], port: int | None) -> None:
+    def __init__(
+        self,
+        say: Callable[..., None],
+        files_there: bool | None,
+        keys: Mapping[str, str],
+        port: int | None,
+        kept: str | None = None,
+    ) -> None:
         super().__init__(files_there=files_there, port=port)
         # the agents have their keys from the submitter
         self._keys = JobKeys(Keys(**keys), Keys(""))
@@ -38,6 +47,7 @@ class DetachedEngine(FlinkEngine):
         # no cluster's address, as nothing is submitted, and not "local": its tasks are on other machines
         self.master = "detached"
         self._say = say
+        self._course = kept
 
     def run(
         self,
@@ -49,7 +59,7 @@ class DetachedEngine(FlinkEngine):
     ) -> Outcome:
         self._subtasks = Subtasks(_Told(self._say), _EVERYWHERE, len(job.cluster.tasks), {}, self._keys, port=self.port)
         try:
-            return super().run(job, source, sink, observer, cancel)
+            return super().run(dataclasses.replace(job, kept=self._course), source, sink, observer, cancel)
         finally:
             # the host itself reports how the job went
             self._subtasks.leave()

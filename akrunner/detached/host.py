@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from akrunner.detached.kept import Teller
     from akrunner.engines.flink.taskmanager.detached_host import Word
 
 _END_SECONDS = 20.0
@@ -48,6 +49,8 @@ class Lines:
         self._warned = 0
         self._warning_lines = 0
         self._logged = 0
+        #: tells the course of the job, if it is kept
+        self.teller: Teller | None = None
 
     def say(self, **word: Unpack[Word]) -> None:
         with self._lock:
@@ -88,6 +91,8 @@ class Lines:
 
     def progress(self, progress: Any) -> None:
         self.warn(progress.warnings)
+        if self.teller is not None:
+            self.teller.tell()
         if time.monotonic() - self._told > _PROGRESS_SECONDS:
             self._told = time.monotonic()
             states = " ".join(f"[{task}] {state}" for task, state in progress.states.items())
@@ -126,26 +131,47 @@ def _run(order: dict[str, Any], lines: Lines, secrets: queue.Queue[bytes]) -> st
     Args:
         secrets: the lines that were written to stdin.
     """
+    from akrunner.detached.kept import Teller
+    from akrunner.errors import AkrunnerError
+    from akrunner.history.record import failed, succeeded
+
+    teller = None
+    if order["keeps"]:
+        kept = os.path.abspath("kept")
+        os.mkdir(kept, 0o700)
+        teller = lines.teller = Teller(kept, lines.tell)
+    try:
+        result = _result(order, lines, secrets)
+    except AkrunnerError as e:
+        if teller is not None:
+            teller.end(json.loads(_named(json.dumps(failed(e, getattr(e, "warnings", ()))), order)))
+        raise
+    lines.warn(result.stats.warnings)
+    if teller is not None:
+        teller.end({**succeeded(result), "ended": time.time()})
+    stats = result.stats
+    return f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out; output: {result.output}"
+
+
+def _result(order: dict[str, Any], lines: Lines, secrets: queue.Queue[bytes]) -> Any:
+    """Run the job and return its result. Args: secrets: as for `_run`."""
     from akrunner import verbs
     from akrunner.detached.engine import DetachedEngine
     from akrunner.engines.flink.schemas import schema_of
     from akrunner.serving.verbs import predict
 
     told = json.loads(secrets.get())
-    engine = DetachedEngine(lines.say, order["files_there"], told["keys"], told["port"])
+    kept = lines.teller.folder if lines.teller is not None else None
+    engine = DetachedEngine(lines.say, order["files_there"], told["keys"], told["port"], kept)
     given = {**order["arguments"], "engine": engine, "observer": lines}
     for name in ("output_schema", "input_schema"):
         given[name] = schema_of(given[name]) if given[name] is not None else None
     if order["mode"] == "predict":
-        result = predict(os.path.abspath("model"), order["source"], **given)
-    else:
-        work = os.path.abspath("work")
-        given["user_files"] = [os.path.join(work, name) for name in sorted(os.listdir(work))]
-        run = verbs.train if order["mode"] == "train" else verbs.run
-        result = run(os.path.join(work, *order["script"].split("/")), order["source"], **given)
-    lines.warn(result.stats.warnings)
-    stats = result.stats
-    return f"done in {stats.seconds:.1f} s: {stats.rows_in:,} rows in, {stats.rows_out:,} rows out; output: {result.output}"
+        return predict(os.path.abspath("model"), order["source"], **given)
+    work = os.path.abspath("work")
+    given["user_files"] = [os.path.join(work, name) for name in sorted(os.listdir(work))]
+    run = verbs.train if order["mode"] == "train" else verbs.run
+    return run(os.path.join(work, *order["script"].split("/")), order["source"], **given)
 
 
 def _named(words: str, order: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ from akrunner.engines.flink.schemas import schema_text
 from akrunner.engines.flink.taskmanager.detached_host import unmarked
 from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostError
 from akrunner.foreign import ours
-from akrunner.history.keeping import Keeping
+from akrunner.history.keeping import Keeping, wanted
 from akrunner.io.limits import in_time
 from akrunner.launch.files import lay_out, read_script, writes_output
 from akrunner.model import check_target
@@ -181,14 +181,14 @@ def _submitted(
 ) -> Job:
     """Submit a job whose arguments fit. Args: run: keeps it; paths: the source's; verb: what its host calls; the others: as for `submit`."""
     # the host's machine keeps no run of its own: this one has it
-    options = {**options, "keep_run": False}
+    keeps, options = wanted(options.get("keep_run")), {**options, "keep_run": False}
     tag = secrets.token_hex(4)
     with ours(ConfigError, "the order cannot be written into the temp directory (TMPDIR)"):
         folder = leftovers.temp_folder("akrunner-")
     try:
         inside = os.path.join(folder, "order")
         os.mkdir(inside)
-        order: dict[str, Any] = {"mode": mode, "source": paths, "files_there": engine.files_there}
+        order: dict[str, Any] = {"mode": mode, "source": paths, "files_there": engine.files_there, "keeps": keeps}
         if mode == "predict":
             job, shown = _prediction(script, source, engine, options, inside), "predict"
         else:

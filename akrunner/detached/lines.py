@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from akrunner.detached.jobs import Patience, Status, status
+from akrunner.detached.kept import MARK
 from akrunner.engines.flink.host.rest import Rest
 from akrunner.errors import ClusterError, ConfigError
 
@@ -31,6 +32,11 @@ def logs(master: str, job: str | Status, follow: bool = False) -> Iterator[str]:
         ConfigError: there is no such cluster or job, or the job was not submitted as a detached one.
         JobManagerLostError: the JobManager is gone while lines are read.
     """
+    return (line for line in whole(master, job, follow) if not line.startswith(MARK))
+
+
+def whole(master: str, job: str | Status, follow: bool) -> Iterator[str]:
+    """Yield the lines of `logs`, and among them those that `akrunner.detached.kept` reads. Args, Raises: as for `logs`."""
     found = status(master, job) if isinstance(job, str) else job
     if found.tag is None:
         raise ConfigError(f"job {found.id!r} was not submitted with --detach: its lines are its submitter's")

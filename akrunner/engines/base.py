@@ -153,6 +153,33 @@ class MarkedSink(RowSink, Protocol):
 
 
 @dataclass(frozen=True)
+class Reached:
+    """How far the script of a task is (`akrunner.worker.reached`).
+
+    Attributes:
+        done: steps, batches or rows of this epoch that are done.
+        total: of how many; None: not known.
+        epoch: which epoch it is, from 1; 0: these are no epochs.
+        epochs: how many there will be; None: not known.
+    """
+
+    done: int
+    total: int | None = None
+    epoch: int = 0
+    epochs: int | None = None
+
+    @property
+    def share(self) -> float | None:
+        """Which share is done, 0 to 1: of all epochs if their number is known, else of this one; None: not known."""
+        within = min(self.done / self.total, 1.0) if self.total else None
+        if self.epochs is None:
+            return within
+        if within is None and self.epoch <= 1:
+            return None
+        return min((max(self.epoch - 1, 0) + (within or 0.0)) / self.epochs, 1.0)
+
+
+@dataclass(frozen=True)
 class TaskProgress:
     """How far one task of a running job is.
 
@@ -160,11 +187,13 @@ class TaskProgress:
         rows_in: rows that it was sent.
         rows_out: rows that came from it.
         step: the newest training step that it has reported; None: none.
+        reached: how far its script is; None: nobody knows.
     """
 
     rows_in: int = 0
     rows_out: int = 0
     step: int | None = None
+    reached: Reached | None = None
 
 
 @dataclass(frozen=True)

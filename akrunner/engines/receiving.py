@@ -16,7 +16,7 @@ from typing import Any, assert_never
 from akrunner import codec
 from akrunner.cluster.failure import FailureKind
 from akrunner.engines import report
-from akrunner.engines.base import AnswerSink, MarkedSink, MarkedSource
+from akrunner.engines.base import AnswerSink, MarkedSink, MarkedSource, Reached
 from akrunner.engines.group import TaskGroup
 from akrunner.engines.jobrun import JobRun
 from akrunner.engines.onlooker import Onlooker
@@ -46,11 +46,13 @@ class Receiver:
     Attributes:
         reports: everything the tasks reported.
         latest: what each task reported last, by its name, as `akrunner.history.reported.latest`.
+        reached: how far the script of each task is, by its name, of those that know it.
     """
 
     def __init__(self, run: JobRun, group: TaskGroup, onlooker: Onlooker) -> None:
         self.reports: list[dict[str, Any]] = []
         self.latest: dict[str, dict[str, Any]] = {}
+        self.reached: dict[str, Reached] = {}
         self._run = run
         self._group = group
         self._columns = OutputColumns(run.job)
@@ -94,13 +96,13 @@ class Receiver:
                 return _broken(event.task, event.error)
             case said.TableFailed():
                 return self._table(event)
-            case said.Refused() | said.Answered() | said.Due() | said.Report():
+            case said.Refused() | said.Answered() | said.Due() | said.Report() | said.Reached():
                 self._pass_on(event)
                 return None
             case _:
                 assert_never(event)
 
-    def _pass_on(self, event: said.Refused | said.Answered | said.Due | said.Report) -> None:
+    def _pass_on(self, event: said.Refused | said.Answered | said.Due | said.Report | said.Reached) -> None:
         """Handle a message that changes nothing for the attempt."""
         sink, source = self._run.sink, self._run.source
         match event:
@@ -115,6 +117,8 @@ class Receiver:
                     source.arriving.due(event.number)
             case said.Report():
                 self._report(event)
+            case said.Reached():
+                self.reached[event.task.name] = Reached(**event.body)
             case _:
                 assert_never(event)
 

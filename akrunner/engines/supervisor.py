@@ -246,7 +246,8 @@ class Supervisor:
     def _task_progress(self, task: TaskSpec) -> TaskProgress:
         session = self._group.sessions.get(task)
         sent = session.rows_sent if session is not None else 0
-        return TaskProgress(sent, self._state.tasks[task].rows_out, self._receiver.latest.get(task.name, {}).get("step"))
+        step = self._receiver.latest.get(task.name, {}).get("step")
+        return TaskProgress(sent, self._state.tasks[task].rows_out, step, self._receiver.reached.get(task.name))
 
     def _outcome(self) -> Outcome:
         group, tasks = self._group, self._state.tasks

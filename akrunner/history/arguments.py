@@ -18,7 +18,7 @@ SECRET = "secret"
 #: options with keys, each of which has its own value
 KEYED = ("user_params", "env", "defaults", "variables", "parameters")
 #: options that say nothing of the job itself
-_NEVER = ("observer", "job", "keep_run", "notify", "metrics_file", "metrics_port", "metrics_host", "report")
+_NEVER = ("observer", "job", "keep_run", "notify", "metrics_file", "metrics_port", "metrics_host", "report", "progress")
 #: flags whose values may have a secret anywhere
 _SECRET_FLAGS = ("--notify",)
 #: how many characters of JSON one argument may have

@@ -182,7 +182,7 @@ class Keeping:
             command=arguments.without_secrets(self._call.words),
             arguments=kept.values,
             left_out=kept.left_out,
-            script=redacted(script),
+            script=redacted(_called(script, self._given.get("script"))),
             script_sha256=_hash(script),
             engine=engine,
             tasks=list(tasks),
@@ -232,14 +232,9 @@ class Keeping:
         Returns: the run's name; None if it is not kept.
         """
         stats = result.stats
-        told = {name: value for name, value in vars(stats).items() if name not in ("reports", "warnings")}
         changed = self._end(
-            state=record.SUCCEEDED,
+            **record.succeeded(result),
             ended=time.time(),
-            stats=told,
-            results=[{**dataclasses.asdict(task), "log_tail": ""} for task in result.tasks],
-            metrics=latest(stats.reports),
-            warnings=record.shortened(stats.warnings),
             output=redacted(output) if output is not None else None,
             work_dir=result.work_dir,
         )
@@ -304,6 +299,12 @@ class WriteFault(OSError):
     def __init__(self, words: str) -> None:
         super().__init__(words)
         self.strerror = words
+
+
+def _called(script: str, given: object) -> str:
+    """Return what people call a script: its file; of a function that is in no file, as one of a notebook's cell, its name."""
+    name = getattr(given, "__name__", None) if callable(given) else None
+    return name if isinstance(name, str) and not os.path.isfile(script) else script
 
 
 def _versions() -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Any
 from akrunner.codes import code_of, with_code
 from akrunner.errors import AkrunnerError
 from akrunner.foreign import redacted
+from akrunner.history.reported import latest
 from akrunner.leftovers import started
 from akrunner.leftovers.private import private_file
 
@@ -185,6 +186,18 @@ def plain(value: Any) -> Any:
 def number(value: Any) -> Any:
     """Return a number as it was before `plain`; any other value as it is."""
     return float(value) if isinstance(value, str) and value in ("nan", "inf", "-inf") else value
+
+
+def succeeded(result: Any) -> dict[str, Any]:
+    """Return the fields that the result of a job fills. Args: result: has `stats` and `tasks`."""
+    stats = result.stats
+    return {
+        "state": SUCCEEDED,
+        "stats": {name: value for name, value in vars(stats).items() if name not in ("reports", "warnings")},
+        "results": [{**dataclasses.asdict(task), "log_tail": ""} for task in result.tasks],
+        "metrics": latest(stats.reports),
+        "warnings": shortened(stats.warnings),
+    }
 
 
 def failed(error: BaseException, warnings: Sequence[str]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Sample(TypedDict):
         rows_out, bytes_out: received from the tasks.
         states: task -> what it does, as in `Change`.
         task_bytes_in, task_rows_out: task -> what it was sent, and has written.
-        memory: task -> bytes that its process has now (on Flink: the largest so far).
+        memory: task -> bytes that its process has now.
         rss: task -> the largest so far, in bytes.
         cpu_seconds: task -> user and system.
         host: the same of the process that runs the job; None: the system did not say.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
 from akrunner.history.record import plain
@@ -68,6 +68,12 @@ class Series:
             with contextlib.suppress(OSError):
                 self._file.close()
             self._file = None
+
+
+def put(run: str, name: str, lines: Iterable[str]) -> None:
+    """Write a series anew. Args: lines: as `Series` writes them. Raises: OSError: it cannot be written."""
+    with private_file(os.path.join(run, name), encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def read(run: str, name: str) -> Iterator[dict[str, Any]]:

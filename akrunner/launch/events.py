@@ -57,6 +57,11 @@ class Report(_Event):
 
 
 @dataclass(frozen=True)
+class Reached(_Event):
+    body: messages.Reached
+
+
+@dataclass(frozen=True)
 class Closed(_Event):
     body: messages.Closed
 
@@ -118,6 +123,7 @@ Event = (
     | Passed
     | Refused
     | Report
+    | Reached
     | Closed
     | Output
     | Answered

@@ -41,6 +41,7 @@ _EVENTS: Mapping[int, Callable[[TaskSpec, Any], Event]] = {
     frames.READY: said.Ready,
     frames.ENTERED: said.Entered,
     frames.REPORT: said.Report,
+    frames.REACHED: said.Reached,
     frames.CLOSED: said.Closed,
     frames.REFUSED: said.Refused,
     frames.SERVING: said.Serving,
@@ -253,7 +254,7 @@ class TaskSession:
         if before is not None and before not in self._said:
             raise ProtocolError(f"it said {name} before {frames.NAMES[before]}")
         # a thread that the script has left behind may still report after the task has closed
-        if (frames.CLOSED in self._said and frame.kind not in (frames.REPORT, frames.LEFT)) or (
+        if (frames.CLOSED in self._said and frame.kind not in (frames.REPORT, frames.REACHED, frames.LEFT)) or (
             frame.kind in _ONCE and frame.kind in self._said
         ):
             raise ProtocolError(f"it said {name} after {'closed' if frames.CLOSED in self._said else name}")
@@ -288,6 +289,7 @@ _AFTER = {
     frames.PASSED: frames.ENTERED,
     frames.ANSWERED: frames.ENTERED,
     frames.DUE: frames.ENTERED,
+    frames.REACHED: frames.ENTERED,
     frames.LEFT: frames.CLOSED,
 }
 #: the bytes of a frame of several rows, several times what an output writer sends at once; and the bytes that describe each of

@@ -26,7 +26,9 @@ def running(title: str, view: View, warnings: Sequence[str] = (), printed: str =
     Args: title: what runs; view: how far it is; warnings: those so far; printed: the HTML of what was printed last.
     """
     share = [words.percent(view.share)] if view.share is not None else []
-    going = ", ".join(part for part in (*share, words.rows(view), *words.rates(view), words.left(view)) if part)
+    going = ", ".join(
+        part for part in (*share, words.epoch(view), words.rows(view), *words.rates(view), words.left(view)) if part
+    )
     different = words.different(view)
     odd = [words.difference(one) for one in different[:_TASKS]]
     odd += [f"and {len(different) - _TASKS:,} more tasks differ from the others"] if len(different) > _TASKS else []

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import os
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
-
-from akrunner.checks import shown
-from akrunner.errors import ConfigError
-from akrunner.markup import in_notebook
-from akrunner.options import named
 
 #: seconds until something is shown, so that what is short shows its end alone; and from one drawing to the next
 _FIRST, _EVERY = 0.3, 0.5
@@ -28,19 +22,6 @@ class Drawn(NamedTuple):
 
     html: str
     plain: str
-
-
-def wanted() -> bool:
-    """Whether this is a notebook that is to show the progress of jobs. Raises: ConfigError: AKRUNNER_PROGRESS has no such value."""
-    if not in_notebook():
-        return False
-    option = named("progress")
-    given = os.environ.get(option.variable, "") or "auto"
-    if given not in option.choices:
-        raise ConfigError(
-            f"{option.variable}={shown(given)}: it is {', '.join(option.choices[:-1])} or {option.choices[-1]}; none shows no progress"
-        )
-    return given != "none"
 
 
 class Live:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from akrunner.options.declared import SCRIPTS, Option
-from akrunner.options.headings import BATCH, FLINK, JOBS, PAGED, PLACES, SCRIPTED, TOLD, TROUBLE, WORKERS
+from akrunner.options.headings import BATCH, FLINK, JOBS, PAGED, PLACES, RUNNING, SCRIPTED, TOLD, TROUBLE, WORKERS
+
+_WAYS = 'Literal["auto", "bar", "plain", "none", "json"]'
 
 OPTIONS = (
     Option(
@@ -266,6 +268,25 @@ OPTIONS = (
         "or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.",
         verbs=PAGED,
         help="Write a page about the job to this file when it has ended: why it failed, curves, timeline, logs. `akrunner report` makes it later, too.",
+    ),
+    Option(
+        "progress",
+        _WAYS,
+        PLACES,
+        "how it is shown how far the job is: bar (drawn on the terminal, in a notebook in the output of the cell), plain (a line on stderr now and "
+        "then), json (events on stderr), none. auto: what AKRUNNER_PROGRESS says; else nothing, but in a notebook, without `observer`, as bar.",
+        "auto",
+        verbs=(*JOBS, "pack"),
+        instead={
+            "pack": "how it is shown how far the run is: bar (drawn on the terminal, in a notebook in the output of the cell), plain (a line on stderr "
+            "now and then), json (events on stderr), none. auto: what AKRUNNER_PROGRESS says; else nothing, but in a notebook as bar. Or a "
+            "function that is called now and then with how far it is."
+        },
+        commands=RUNNING,
+        types={"pack": f"Callable[[PackProgress], None] | {_WAYS}"},
+        help="Progress on stderr: auto, bar, plain (a line now and then), json (events), none.",
+        environment=True,
+        often=True,
     ),
     Option(
         "observer",

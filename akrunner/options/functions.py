@@ -20,6 +20,7 @@ Raises:
 _NOT_IN_PROGRAMS = (
     "keep_run",
     "report",
+    "progress",
     "notify",
     "metrics_file",
     "metrics_port",

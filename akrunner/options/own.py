@@ -12,8 +12,6 @@ _DRY = (
     "writes."
 )
 
-_PROGRESS = "Progress on stderr: auto, bar, plain (a line now and then), json (events), none."
-
 OPTIONS = (
     Option(
         "params_file",
@@ -150,24 +148,6 @@ OPTIONS = (
         commands=_ENGINES,
         help="What stands behind --dry-run=.",
         hidden=True,
-    ),
-    Option(
-        "progress",
-        'Literal["auto", "bar", "plain", "none", "json"]',
-        PLACES,
-        _PROGRESS,
-        "auto",
-        verbs=("pack",),
-        instead={
-            "pack": "a function that is called now and then with how far the run is. On the command line: auto, bar, "
-            "plain, none or json."
-        },
-        commands=RUNNING,
-        types={"pack": "Callable[[PackProgress], None] | None"},
-        defaults={"pack": None},
-        help=_PROGRESS,
-        environment=True,
-        often=True,
     ),
     Option(
         "logs",

@@ -11,26 +11,31 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from akrunner.checks import check_flag, check_path, is_within
+from akrunner.checks import check_flag, check_path, is_within, shown
 from akrunner.errors import AkrunnerError, ConfigError, JobError, ReadError, SinkError, WriteError
 from akrunner.foreign import in_words, ours, shortage
 from akrunner.io.paths import local_path
-from akrunner.notebook import live
 from akrunner.options import called
+from akrunner.outcomes import failure
 from akrunner.packing import filejob, pictures, rowjob
 from akrunner.packing.cell import PackCell
 from akrunner.packing.described import check_columns, rounded, wider
 from akrunner.packing.given import Earlier, Given
-from akrunner.packing.progress import Meter, PackProgress
-from akrunner.packing.result import Packed, needs_less
+from akrunner.packing.progress import Meter, PackProgress, view_of
+from akrunner.packing.result import Packed, needs_less, told
 from akrunner.packing.settings import PackArguments, Settings, settings_of, splits_of
 from akrunner.packing.source import given_of
 from akrunner.packing.state import State
+from akrunner.progress import events
+from akrunner.progress.rates import Window
+from akrunner.screens import programs
+from akrunner.screens.programs import CELL
+from akrunner.screens.ways import AUTO, NONE
 
 #: the splits, with their shares, if the user gives none
 _NO_SPLIT = dict(zip(*splits_of(None)))
@@ -38,16 +43,31 @@ _NO_SPLIT = dict(zip(*splits_of(None)))
 
 def run_pack(asked: PackArguments) -> Packed:
     """Do what `akrunner.pack` does. Raises: what `akrunner.pack` raises."""
-    if asked.progress is None and live.wanted():
+    if callable(asked.progress):
+        return _run(asked, asked.progress)
+    if not isinstance(asked.progress, str | None):
+        raise ConfigError(f"progress must be a word, or a function that takes a PackProgress, not {shown(asked.progress)}")
+    way = programs.chosen(asked.progress or AUTO)
+    if way == CELL:
         with PackCell(asked.output) as cell:
-            return _run(dataclasses.replace(asked, progress=cell.progress))
-    return _run(asked)
+            return _run(asked, cell.progress)
+    if way == NONE:
+        return _run(asked, None)
+    packed = Window()
+    with programs.display(way) as display:
+        try:
+            done = _run(asked, lambda how_far: display.show(view_of(how_far, packed)))
+        except BaseException as e:
+            display.tells(events.END, failure(e))
+            raise
+        display.tells(events.END, {"output": done.path, **told(done)})
+        return done
 
 
-def _run(asked: PackArguments) -> Packed:
+def _run(asked: PackArguments, progress: Callable[[PackProgress], None] | None) -> Packed:
     began = time.monotonic()
     settings = settings_of(asked)
-    overwrite, dry_run, progress = asked.overwrite, asked.dry_run, asked.progress
+    overwrite, dry_run = asked.overwrite, asked.dry_run
     check_flag("overwrite", overwrite)
     check_flag("dry_run", dry_run)
     check_flag("verify", asked.verify)
@@ -55,8 +75,6 @@ def _run(asked: PackArguments) -> Packed:
         raise ConfigError(
             "verify= (--verify) compares what is packed, and overwrite= (--overwrite) packs it anew; give one of them"
         )
-    if progress is not None and not callable(progress):
-        raise ConfigError("progress must be a function that takes a PackProgress")
     state = State(local_path(check_path("output", asked.output, SinkError), "output", "name one, and copy it afterwards"))
 
     def tell(how_far: PackProgress) -> None:

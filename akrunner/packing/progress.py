@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from akrunner.progress.rates import Window
-from akrunner.progress.views import View
+from akrunner.progress.views import ROWS, View
 
 #: seconds between two reports, and seconds over which the rate is measured
 _EVERY, _STRETCH = 0.2, 15.0
@@ -91,6 +91,7 @@ def view_of(progress: PackProgress, packed: Window) -> View:
         seconds=progress.seconds,
         doing=progress.doing,
         share=min(progress.rows / progress.total, 1.0) if progress.total else None,
+        share_of=ROWS if progress.total else "",
         rows=progress.rows,
         rows_total=progress.total,
         rows_per_second=progress.rate or None,

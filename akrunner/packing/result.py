@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
+from typing import Any
 
 from akrunner.checks import counted
 from akrunner.foreign import no_files
@@ -59,6 +61,15 @@ class Packed:
         from akrunner.packing import shown
 
         return shown.packed(self)
+
+
+def told(done: Packed) -> dict[str, Any]:
+    """Return what was packed as other programs are told it."""
+    said = {"ok": True, "exit_code": 0, **dataclasses.asdict(done)}
+    if done.dry_run and done.kind == "rows":
+        # rows of tables are counted only when they are read
+        said.update(rows=None, total_rows=None, shards=None)
+    return said
 
 
 def needs_less(shortage: BaseException) -> str:

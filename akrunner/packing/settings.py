@@ -104,8 +104,8 @@ class PackArguments:
     threads: int | None = None
     memory: int | str = "512MB"
     verify: bool = False
+    progress: Callable[[PackProgress], None] | str = "auto"
     dry_run: bool = False
-    progress: Callable[[PackProgress], None] | None = None
     # end of what scripts/gen-options writes
 
 

@@ -44,8 +44,8 @@ def pack(
     threads: int | None = None,
     memory: int | str = "512MB",
     verify: bool = False,
+    progress: Callable[[PackProgress], None] | Literal["auto", "bar", "plain", "none", "json"] = "auto",
     dry_run: bool = False,
-    progress: Callable[[PackProgress], None] | None = None,
 ) -> Packed:
     """Pack files, texts or a table into shards of records: shuffled as a whole, split once, and read as `--input OUTPUT/train`.
 
@@ -85,9 +85,10 @@ def pack(
         memory: bytes for the shuffling of tables: 512MB, 1GiB.
         verify: read every file that is packed already, and compare its checksum with that of what was written, before anything is
             packed.
+        progress: how it is shown how far the run is: bar (drawn on the terminal, in a notebook in the output of the cell), plain (a
+            line on stderr now and then), json (events on stderr), none. auto: what AKRUNNER_PROGRESS says; else nothing, but in a
+            notebook as bar. Or a function that is called now and then with how far it is.
         dry_run: look, plan, and write nothing.
-        progress: a function that is called now and then with how far the run is. On the command line: auto, bar, plain, none or
-            json.
     Returns:
         what there is now, and what was left out.
     Raises:
@@ -123,7 +124,7 @@ def pack(
             threads=threads,
             memory=memory,
             verify=verify,
-            dry_run=dry_run,
             progress=progress,
+            dry_run=dry_run,
         ),
     )

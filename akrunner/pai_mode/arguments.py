@@ -49,6 +49,7 @@ class PaiArguments:
     metrics_host: str = "127.0.0.1"
     mlflow: str | None = field(default=None, repr=False)
     mlflow_experiment: str | None = None
+    progress: str = "auto"
     # end of what scripts/gen-options writes
 
     @classmethod

@@ -56,6 +56,7 @@ def pai(
     metrics_host: str = "127.0.0.1",
     mlflow: str | None = None,
     mlflow_experiment: str | None = None,
+    progress: Literal["auto", "bar", "plain", "none", "json"] = "auto",
     observer: Observer | None = None,
 ) -> Result | list[Done]:
     """Run a script of PAI-TensorFlow by its command: `PAI -name tensorflow1150 -Dscript=... -Dtables=odps://...;`.
@@ -116,6 +117,9 @@ def pai(
             a warning.
         mlflow_experiment: the name of the run's experiment, which is made if it is not there. None: MLFLOW_EXPERIMENT_NAME, else
             MLFLOW_EXPERIMENT_ID, else MLflow's default.
+        progress: how it is shown how far the job is: bar (drawn on the terminal, in a notebook in the output of the cell), plain (a
+            line on stderr now and then), json (events on stderr), none. auto: what AKRUNNER_PROGRESS says; else nothing, but in a
+            notebook, without `observer`, as bar.
         observer: an object that is told of the job's progress. A shell script's jobs have none.
     Returns:
         the result, its `output` the tables that were written; a list, one for each statement, where there are others or a file.
@@ -159,6 +163,7 @@ def pai(
             metrics_host=metrics_host,
             mlflow=mlflow,
             mlflow_experiment=mlflow_experiment,
+            progress=progress,
         ),
         command=command,
         file=file,

@@ -123,4 +123,5 @@ class Arguments:
     mlflow: str | None = field(default=None, repr=False)
     mlflow_experiment: str | None = None
     report: PathLike | None = None
+    progress: str = "auto"
     # end of what scripts/gen-options writes

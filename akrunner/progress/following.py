@@ -9,7 +9,19 @@ from akrunner.engines.base import Progress, TaskProgress
 from akrunner.engines.supervision.states import RESTARTING, TaskState
 from akrunner.progress.rates import Window
 from akrunner.progress.tasks import differing, in_words
-from akrunner.progress.views import ENDING, PREDICTING, READING, RUNNING, STARTING, WAITING, TaskView, View, in_order
+from akrunner.progress.views import (
+    ENDING,
+    PREDICTING,
+    READING,
+    ROWS,
+    RUNNING,
+    SCRIPT,
+    STARTING,
+    WAITING,
+    TaskView,
+    View,
+    in_order,
+)
 
 #: seconds over which the time that is left is estimated: longer than a rate, as it should not jump
 _ESTIMATE_SECONDS = 20.0
@@ -37,6 +49,7 @@ class Follower:
         self._rows, self._bytes = Window(), Window()
         self._share = Window(_ESTIMATE_SECONDS)
         self._counts = ""
+        self._scripts: dict[str, Window] = {}
         self._steps: dict[str, Window] = {}
         self._written: dict[str, Window] = {}
         self._since: dict[str, tuple[str, float]] = {}
@@ -62,7 +75,8 @@ class Follower:
             attempt=progress.attempt,
             tasks=tasks,
         )
-        return _with_metrics(self._with_rows(view, progress, now), progress.reports)
+        view = self._with_script(self._with_rows(view, progress, now), progress, now)
+        return _with_metrics(view, progress.reports)
 
     def _doing(self, progress: Progress) -> str:
         states = list(progress.states.values())
@@ -98,9 +112,37 @@ class Follower:
             view,
             rows=rows,
             share=share,
+            share_of=ROWS if share is not None else "",
             seconds_left=left,
             rows_per_second=self._rows.rate if rows else None,
             bytes_per_second=self._bytes.rate if rows else None,
+        )
+
+    def _with_script(self, view: View, progress: Progress, now: float) -> View:
+        """Return the view of a job whose scripts run with how far the one is that has most left to do, as far as they know it."""
+        if view.doing != RUNNING or view.share is not None:
+            return view
+        told = {
+            name: so_far.reached
+            for name, so_far in progress.tasks.items()
+            if so_far.reached is not None and progress.states.get(name) in _AT_WORK
+        }
+        if not told:
+            return view
+        for name, reached in told.items():
+            if reached.share is not None:
+                # the number changes whenever the task tells it, which may be seldom
+                self._scripts.setdefault(name, Window(_ESTIMATE_SECONDS, changes=True)).add(now, reached.share)
+        behind = min(told, key=lambda name: (told[name].epoch if told[name].epochs is None else 0, told[name].share or 0.0))
+        last, share = told[behind], told[behind].share
+        rate = self._scripts[behind].rate if share is not None else None
+        return replace(
+            view,
+            share=min(share, _NOT_ALL) if share is not None else None,
+            share_of=SCRIPT if share is not None else "",
+            epoch=last.epoch or None,
+            epochs=last.epochs,
+            seconds_left=(1 - share) / rate if share is not None and share < 1 and rate else None,
         )
 
     def _share_of(self, progress: Progress) -> float | None:

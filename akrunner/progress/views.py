@@ -12,6 +12,8 @@ _FIRST = ("loss", "acc")
 
 #: what a job may be doing
 STARTING, READING, RUNNING, PREDICTING, ENDING, WAITING = "starting", "reading", "running", "predicting", "ending", "waiting"
+#: of what a share is known: of the rows that go to the tasks, or come from them; of what the script does with its rows
+ROWS, SCRIPT = "rows", "script"
 
 
 @dataclass(frozen=True)
@@ -56,16 +58,20 @@ class View:
         metrics_of: the name of that task; "" if none has reported any.
         step: its newest training step; None: it reports none.
         steps_per_second: how many steps it does in a second at the moment; None: not known.
-        share: which share of the rows is done, 0 to 1; None: not known, or all rows were sent and the script goes on.
-        rows: the rows that `share` counts: sent to the tasks; of a prediction, answered.
+        share: which share is done, 0 to 1, of what `share_of` says; None: not known.
+        rows: sent to the tasks; of a prediction, answered.
         rows_total: how many rows there are; None: not known.
         rows_in: rows sent to the tasks.
         rows_out: rows that came from the tasks.
         rows_per_second: how many of `rows`, or of `rows_out` once all were sent, are done in a second at the moment; None: not known.
         bytes_per_second: the same in bytes.
-        seconds_left: how long the rest of the rows will take; None: not known.
+        seconds_left: how long the rest of `share` will take; None: not known.
         attempt: how many attempts at the job there were before this one.
         tasks: all tasks, in their order.
+        share_of: ROWS; or SCRIPT, once all rows were sent: the share of all epochs, or steps, of the task that has most left to do, or,
+            if nobody knows how many epochs there will be, of this one; "": there is no share.
+        epoch: in which epoch the script of that task is, from 1; None: not known.
+        epochs: how many there will be; None: not known.
     """
 
     seconds: float
@@ -84,15 +90,22 @@ class View:
     seconds_left: float | None = None
     attempt: int = 0
     tasks: Sequence[TaskView] = ()
+    share_of: str = ""
+    epoch: int | None = None
+    epochs: int | None = None
 
 
 def in_order(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return metrics with those first that people look at first: losses, then accuracies, then all others in their order."""
+    """Return metrics with those first that people look at first: a loss, an accuracy, then further losses, further accuracies, and all others
+    in their order."""
 
     def place(name: str) -> int:
         return next((at for at, word in enumerate(_FIRST) if word in name.lower()), len(_FIRST))
 
-    return {name: metrics[name] for name in sorted(metrics, key=place)}
+    ranked = sorted(metrics, key=place)
+    # of "val_loss" and "loss" the shorter one is that of the training
+    first = [name for at in range(len(_FIRST)) for name in sorted((one for one in ranked if place(one) == at), key=len)[:1]]
+    return {name: metrics[name] for name in (*first, *ranked)}
 
 
 def last_metrics(reports: Sequence[Mapping[str, object]]) -> tuple[str, int | None, dict[str, float]]:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from akrunner.progress.views import TaskView, View
+from akrunner.progress.views import SCRIPT, TaskView, View
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 #: states whose word is not the one that people would use where others stand beside it
@@ -80,13 +80,20 @@ def named(found: Mapping[str, float]) -> list[str]:
 
 def rows(view: View) -> str:
     """Return how many rows are done: "450,000 of 1M rows"; "" if there are none to speak of."""
-    if view.share is not None and view.rows_total is not None:
+    if view.share is not None and view.share_of != SCRIPT and view.rows_total is not None:
         return f"{number(view.rows)} of {number(view.rows_total)} rows"
     if view.rows_in and view.rows_out:
         return f"{number(view.rows_in)} rows in, {number(view.rows_out)} out"
     if view.rows_in or view.rows_out:
         return f"{number(view.rows_in)} rows in" if view.rows_in else f"{number(view.rows_out)} rows out"
     return f"{number(view.rows)} rows" if view.rows else ""
+
+
+def epoch(view: View) -> str:
+    """Return in which epoch the script is: "epoch 3 of 10", "epoch 3"; "" if that is not known."""
+    if view.epoch is None:
+        return ""
+    return f"epoch {view.epoch:,}" + (f" of {view.epochs:,}" if view.epochs is not None else "")
 
 
 def rates(view: View) -> list[str]:
@@ -100,12 +107,13 @@ def rates(view: View) -> list[str]:
 
 
 def left(view: View) -> str:
-    """Return how long the rest will take: "5 s left"; "" if that is not known."""
+    """Return how long the rest will take: "5 s left", "5 s left in the epoch"; "" if that is not known."""
     if view.seconds_left is None:
         return ""
     # no tenths: they would change too fast to be read, and be wrong
     whole = max(round(view.seconds_left), 1)
-    return f"{whole} s left" if whole < _MINUTE else f"{seconds(whole)} left"
+    told = f"{whole} s left" if whole < _MINUTE else f"{seconds(whole)} left"
+    return f"{told} in the epoch" if view.epoch is not None and view.epochs is None else told
 
 
 def all_tasks(view: View, name: Callable[[str], str] = str) -> str:
@@ -137,7 +145,7 @@ def line(view: View, name: Callable[[str], str] = str) -> str:
     """Return all of it as one line: "42 s: loss 0.291, 12.3 step/s; reading 45 %, 450,000 of 1M rows, 120,000 rows/s, 5 s left; 8 tasks
     in main()". Args: name: as for `all_tasks`."""
     share = [percent(view.share)] if view.share is not None else []
-    going = [part for part in (*share, rows(view), *rates(view), left(view)) if part]
+    going = [part for part in (*share, epoch(view), rows(view), *rates(view), left(view)) if part]
     odd = different(view)
     told = [difference(one, name) for one in odd[:_NAMED]]
     if len(odd) > _NAMED:

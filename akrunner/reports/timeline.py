@@ -88,7 +88,7 @@ def plot(
     bars = [span for span in _bars(changes, began, ended) if span.task in shown]
     if not bars:
         return None
-    strips = [span for span in (*_waits(bars, inputs), *_rows(samples, began, len(shown))) if span.task in shown]
+    strips = [span for span in (*_waits(bars, inputs), *_rows(samples, began, bars, len(shown))) if span.task in shown]
     spans = [*bars, *strips]
     columns: dict[str, list[Any]] = {
         "task": [span.task for span in spans],
@@ -137,8 +137,14 @@ def _waits(bars: Iterable[Span], inputs: Mapping[str, Any]) -> list[Span]:
     return [span for span in made if span.end > span.begin]
 
 
-def _rows(samples: Sequence[Mapping[str, Any]], began: float, tasks: int) -> list[Span]:
-    """Return when rows came to each task, and when it wrote some; how much, as a share of its busiest moment. Args: tasks: their number."""
+def _rows(samples: Sequence[Mapping[str, Any]], began: float, bars: Sequence[Span], tasks: int) -> list[Span]:
+    """Return when rows came to each task, and when it wrote some; how much, as a share of its busiest moment.
+
+    Args: bars: what the tasks did, as nothing came before they did anything; tasks: their number.
+    """
+    firsts: dict[str, float] = {}
+    for bar in bars:
+        firsts[bar.task] = min(bar.begin, firsts.get(bar.task, bar.begin))
     kept = samples[:: max(1, len(samples) // max(20, min(_PIECES, _ALL_PIECES // tasks)))]
     made = []
     for field, phase in (("task_bytes_in", COMES), ("task_rows_out", GOES)):
@@ -149,7 +155,9 @@ def _rows(samples: Sequence[Mapping[str, Any]], began: float, tasks: int) -> lis
                 continue
             for task, total in other.get(field, {}).items():
                 more = total - one.get(field, {}).get(task, 0)
-                found.setdefault(task, []).append((begin, end, more / (end - begin)))
+                since = max(begin, firsts.get(task, begin))
+                if since < end:
+                    found.setdefault(task, []).append((since, end, more / (end - since)))
         for task, told in found.items():
             most = max(rate for _, _, rate in told)
             made += [Span(task, a, b, phase, rate / most, 1) for a, b, rate in told if most and rate / most >= _LEAST]

@@ -6,6 +6,7 @@ import os
 
 from akrunner.checks import check_path
 from akrunner.reports import page
+from akrunner.runs.fetching import fetched
 from akrunner.runs.looking import Run, get
 
 
@@ -14,14 +15,15 @@ def report(run: str | Run, output: str | os.PathLike[str] | None = None) -> str:
     when, rows, memory and processor over time, the input doctor's verdict, warnings and logs. Needs akrunner's extra `report`.
 
     Args:
-        run: as for `akrunner.runs.get`; of one that still runs the page says how far it is.
+        run: as for `akrunner.runs.get`; of one that still runs the page says how far it is; of a detached job it has what its
+            cluster still knows, which is kept from then on.
         output: the file, which is replaced if it exists; None: report-r42.html in the current directory, for the run r42.
     Returns:
         the path of the file.
     Raises:
         ConfigError: there is no such run, the file cannot be written, or the extra is not installed.
     """
-    found = get(run)
+    found = fetched(get(run))
     path = page.check_output(check_path("output", output) if output is not None else f"report-{found.id}.html")
     page.write(found, found.path, path)
     return path

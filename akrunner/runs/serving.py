@@ -25,6 +25,7 @@ from akrunner.errors import AkrunnerError, ConfigError
 from akrunner.foreign import in_words
 from akrunner.reports import page
 from akrunner.reports.listing import listing
+from akrunner.runs.fetching import fetched
 from akrunner.runs.looking import get, listed
 
 _HOST = "127.0.0.1"
@@ -127,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
             elif of_run is None:
                 self._say(HTTPStatus.NOT_FOUND, "there is no such page; / is the list of runs")
             else:
-                run = get(of_run[1])
+                run = fetched(get(of_run[1]))
                 report = page.told(run, run.path)
                 if of_run[2]:
                     self._send(json.dumps({"body": report.body, "plots": report.plots}), "application/json")

@@ -72,4 +72,5 @@ class PredictArguments:
     mlflow: str | None = field(default=None, repr=False)
     mlflow_experiment: str | None = None
     report: PathLike | None = None
+    progress: str = "auto"
     # end of what scripts/gen-options writes

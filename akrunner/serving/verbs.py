@@ -76,6 +76,7 @@ def predict(
     mlflow: str | None = None,
     mlflow_experiment: str | None = None,
     report: PathLike | None = None,
+    progress: Literal["auto", "bar", "plain", "none", "json"] = "auto",
     observer: Observer | None = None,
 ) -> Result:
     """Run a SavedModel over a table. The model runs in worker processes; the order of the rows is kept.
@@ -167,6 +168,9 @@ def predict(
             MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
+        progress: how it is shown how far the job is: bar (drawn on the terminal, in a notebook in the output of the cell), plain (a
+            line on stderr now and then), json (events on stderr), none. auto: what AKRUNNER_PROGRESS says; else nothing, but in a
+            notebook, without `observer`, as bar.
         observer: an object that is told of the job's progress.
     Returns:
         the result.
@@ -228,6 +232,7 @@ def predict(
             mlflow=mlflow,
             mlflow_experiment=mlflow_experiment,
             report=report,
+            progress=progress,
         ),
         observer=observer,
     )
@@ -289,6 +294,7 @@ def plan_predict(
     mlflow: str | None = None,
     mlflow_experiment: str | None = None,
     report: PathLike | None = None,
+    progress: Literal["auto", "bar", "plain", "none", "json"] = "auto",
 ) -> PredictPlan:
     """Look at a prediction as `predict` would, and start nothing of it: `print(akrunner.plan_predict("model.zip", "iris.csv"))`.
 
@@ -381,6 +387,9 @@ def plan_predict(
             MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
+        progress: how it is shown how far the job is: bar (drawn on the terminal, in a notebook in the output of the cell), plain (a
+            line on stderr now and then), json (events on stderr), none. auto: what AKRUNNER_PROGRESS says; else nothing, but in a
+            notebook, without `observer`, as bar.
     Returns:
         the plan; printed, it shows which columns feed which inputs of the model, what becomes of its outputs, and every task.
     Raises:
@@ -439,6 +448,7 @@ def plan_predict(
             mlflow=mlflow,
             mlflow_experiment=mlflow_experiment,
             report=report,
+            progress=progress,
         ),
     )
 
@@ -492,6 +502,7 @@ def predict_stream(
     mlflow: str | None = None,
     mlflow_experiment: str | None = None,
     report: PathLike | None = None,
+    progress: Literal["auto", "bar", "plain", "none", "json"] = "auto",
     observer: Observer | None = None,
 ) -> StreamJob:
     """Run a SavedModel over rows as they arrive, possibly for ever. Returns at once.
@@ -572,6 +583,9 @@ def predict_stream(
             MLFLOW_EXPERIMENT_ID, else MLflow's default.
         report: the file of an HTML page about the job (why it failed, learning curves, timeline, memory, logs), written when it has
             ended, whether it has succeeded or not; needs akrunner's extra `report`. `akrunner.runs.report` makes it later, too.
+        progress: how it is shown how far the job is: bar (drawn on the terminal, in a notebook in the output of the cell), plain (a
+            line on stderr now and then), json (events on stderr), none. auto: what AKRUNNER_PROGRESS says; else nothing, but in a
+            notebook, without `observer`, as bar.
         observer: an object that is told of the job's progress.
     Returns:
         the running job; iterate it for RecordBatches of kept columns and outputs, in the order the rows came.
@@ -621,6 +635,7 @@ def predict_stream(
             mlflow=mlflow,
             mlflow_experiment=mlflow_experiment,
             report=report,
+            progress=progress,
         ),
         watch=watch,
         watch_seconds=watch_seconds,

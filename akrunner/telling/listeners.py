@@ -18,10 +18,12 @@ from akrunner.errors import JobCancelledError, in_a_sentence
 from akrunner.foreign import in_words
 from akrunner.history.logs import FOLDER
 from akrunner.history.reported import latest
-from akrunner.notebook import live
 from akrunner.notebook.jobs import JobCell
 from akrunner.outcomes import Ended, failure, in_print, plain, success
 from akrunner.prepare.arguments import NotifyLike
+from akrunner.screens import programs
+from akrunner.screens.programs import CELL, JobScreen
+from akrunner.screens.ways import AUTO, NONE
 from akrunner.telling.logs import JOBS, Logs
 from akrunner.telling.metrics import Metrics
 from akrunner.telling.mlflow import Files, Mlflow
@@ -48,6 +50,9 @@ class Asked(Protocol):
 
     @property
     def metrics_host(self) -> str: ...
+
+    @property
+    def progress(self) -> str: ...
 
     @property
     def mlflow(self) -> str | None: ...
@@ -105,6 +110,7 @@ class Telling:
         self._tracking = (asked.mlflow, asked.mlflow_experiment)
         self._mlflow: Mlflow | None = None
         self.observer = observer
+        self._progress = asked.progress
         #: where the page about the run is to be, if the verb makes one
         self._page = getattr(asked, "report", None)
         self._run: str | None = None
@@ -135,10 +141,7 @@ class Telling:
             self._listeners.append(_Careful(Logs(verb, script)))
         if Spans.wanted():
             self._listeners.append(_Careful(Spans(verb, script)))
-        if self.observer is None and live.wanted():
-            cell = JobCell(f"{verb} {script}", answers=verb.startswith("predict"))
-            cell.start()
-            self._listeners.append(_Careful(cell))
+        self._show(f"{verb} {script}", verb.startswith("predict"))
         if file is not None or port is not None:
             self._metrics = Metrics(verb, script, file, port, host)
             self._listeners.append(_Careful(self._metrics))
@@ -147,6 +150,16 @@ class Telling:
             self._mlflow = Mlflow(to, experiment)
         if self._listeners or self._mlflow is not None:
             self.observer = _Both(self.observer, self._listeners, self._mlflow)
+
+    def _show(self, title: str, answers: bool) -> None:
+        """Begin to show the job as `progress=` says. Args: title, answers: as for `JobCell`."""
+        # a display of the user's own takes the place of one that nobody has asked for
+        way = programs.chosen(self._progress) if self._progress != AUTO or self.observer is None else NONE
+        if way == NONE:
+            return
+        made = JobCell(title, answers) if way == CELL else JobScreen(title, answers, programs.display(way))
+        made.start()
+        self._listeners.append(_Careful(made))
 
     def _fail(self, error: BaseException) -> None:
         """Tell with what exception the job has ended, unless its end was told. What cannot be told is a note of the exception."""

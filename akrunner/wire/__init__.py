@@ -9,7 +9,7 @@ Runs on Python 3.7 with the standard library only.
                                                        (stream: CONTEXT, START, ROWS..., END; STOP)
     FrameReader  <-- output pipe ---   FrameWriter     HELLO, OPENED, READY, ENTERED, SERVING, EXAMPLES/COLUMNS..., CLOSED, LEFT
 
-If the rows have splits, a MARKS frame precedes each DATA frame. REPORT (metrics) may come while the script runs, and REFUSED in
+If the rows have splits, a MARKS frame precedes each DATA frame. REPORT (metrics) and REACHED (how far it is) may come while the script runs, and REFUSED in
 place of the answers to a chunk of rows that a server could not give. PASSED comes only from an agent on Flink, which has taken the output
 rows away, and tells how many there were.
 
@@ -27,7 +27,7 @@ import signal
 from typing import Sequence
 
 #: version of the frames and messages in this package; it is independent of akrunner's own version
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 
 #: the host sends it to a worker process to have every thread's stack printed to the log
 STACKS_SIGNAL = signal.SIGUSR2

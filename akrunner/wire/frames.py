@@ -55,6 +55,8 @@ ENDED = 31
 PASSED = 32
 # worker -> host: a save of the stream's model is due; its count is the number of the barrier at which it saved last
 DUE = 33
+# worker -> host: how far main() is
+REACHED = 34
 # worker -> host: requests for tables that a script reads or writes; each has the number of its request
 LOOK_TABLE = 40
 READ_TABLE = 41
@@ -79,7 +81,7 @@ NAMES = {
     READ_TABLE: "read table", WRITE_TABLE: "write table", CLOSE_TABLE: "close table", TAKE_WORK: "take work",
     TABLE_OPENED: "table opened", TABLE_DONE: "table done", TABLE_FAILED: "table failed", WORK: "work", TABLE_ROWS: "table rows",
     WRITE_MORE: "write more", READ_MORE: "read more", ADD_ROWS: "add rows",
-    DUE: "due", MARKS: "marks", FORK: "fork", FORKED: "forked", ENDED: "ended",
+    DUE: "due", REACHED: "reached", MARKS: "marks", FORK: "fork", FORKED: "forked", ENDED: "ended",
 }  # fmt: skip
 
 HEADER = struct.Struct("<BBHIQ")
@@ -104,7 +106,7 @@ TO_WORKER = {
 #: the same for frames from a worker process to the host
 FROM_WORKER = {
     HELLO: _WORD, OPENED: _WORD, READY: _WORD, ENTERED: _WORD, SERVING: _WORD, EXAMPLES: MOST_BYTES, COLUMNS: MOST_BYTES,
-    REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, DUE: 0, LEFT: _STORY,
+    REPORT: _STORY, REFUSED: _STORY, CLOSED: _STORY, ANSWERED: 0, DUE: 0, REACHED: _WORD, LEFT: _STORY,
     LOOK_TABLE: _STORY, READ_TABLE: _STORY, WRITE_TABLE: _STORY, CLOSE_TABLE: _WORD, TAKE_WORK: _STORY, ADD_ROWS: _TABLE_ROWS, READ_MORE: _WORD,
 }  # fmt: skip
 #: the same for frames from an agent that reads what a worker process writes: the process itself may not say that its rows have

@@ -98,6 +98,22 @@ class Report(TypedDict):
     time_ns: Count
 
 
+class Reached(TypedDict):
+    """How far `main` is (`akrunner.worker.reached`).
+
+    Attributes:
+        done: steps, batches or rows of this epoch that are done.
+        total: of how many; None: not known.
+        epoch: which epoch it is, from 1; 0: these are no epochs.
+        epochs: how many there will be; None: not known.
+    """
+
+    done: Count
+    total: Optional[Count]
+    epoch: Count
+    epochs: Optional[Count]
+
+
 class Failure(TypedDict):
     """What a task has failed with (`akrunner.wire.failure`)."""
 
@@ -403,6 +419,7 @@ SHAPES: Mapping[int, Any] = {
     frames.ENTERED: Empty,
     frames.SERVING: Empty,
     frames.REPORT: Report,
+    frames.REACHED: Reached,
     frames.REFUSED: Failure,
     frames.CLOSED: Closed,
     frames.PASSED: Passed,

@@ -15,7 +15,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.wire import saves
-from akrunner.worker import data, reading
+from akrunner.worker import data, reached, reading
 from akrunner.worker.asking import unknown
 from akrunner.worker.rows_print import differs, print_of
 from akrunner.worker.saved_state import State
@@ -90,6 +90,7 @@ class Checkpoint(object):
         self._seed = int.from_bytes(os.urandom(4), "little") if seed is None else seed
         self._how: Optional[Dict[str, Any]] = None
         self._expected: Optional[int] = None
+        self._epochs: Optional[int] = None
         #: whether the script has taken the last batch of this epoch; None if nobody knows
         self._taken: Optional[bool] = None
         self._read_as = read_as or {}
@@ -125,6 +126,7 @@ class Checkpoint(object):
                 # the script has left this epoch, and goes on with it
                 self._resumed = self._how
             self._how = None
+            self._epochs = count
             yield self.epoch
             if self._how is None:
                 raise RuntimeError(
@@ -133,6 +135,9 @@ class Checkpoint(object):
             self._ended()
             if self._every is None or self._due or self.epoch == count:
                 self._save_once()
+        course = reached.current()
+        if course is not None:
+            course.over(reached.CHECKPOINT)
 
     def dataset(self, batch_size: int, shuffle: Any = False, seed: Optional[int] = None, **options: Any) -> tf.data.Dataset:
         """Return the batches of this epoch that the model has not been trained on.
@@ -197,6 +202,9 @@ class Checkpoint(object):
         before = self.step
         self._batch += batches
         self.step += batches
+        course = reached.current()
+        if course is not None:
+            course.tell(reached.CHECKPOINT, self._batch, self._expected, self.epoch + 1, self._epochs)
         if self._expected is not None and self._batch > self._expected:
             raise RuntimeError(
                 "trained() was called for %d batches of an epoch that has %d: call it once for each batch"

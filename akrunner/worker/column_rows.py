@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 
 import numpy as np
 
-from akrunner.worker import chunks, common, reading, tf_data
+from akrunner.worker import chunks, common, reached, reading, tf_data
 from akrunner.worker import defaults as defaulting
 from akrunner.worker.parts import WEIGHT, Parts, check_weight
 
@@ -44,10 +44,13 @@ class Columns(object):
         self._split = split
         #: see `data.Examples.given`
         self.given = None
+        self.read = reached.Rows(None)
 
     def part(self, split: Split, evener: Evener) -> Columns:
         """Return the source of one split's rows."""
-        return type(self)(self._schema, self._path, None, evener, split)
+        made = type(self)(self._schema, self._path, None, evener, split)
+        made.read = self.read.of(split.number)
+        return made
 
     def chunks(
         self,
@@ -129,7 +132,7 @@ class Columns(object):
         columns: Optional[Sequence[str]] = None, nulls: str = "error",
     ) -> Iterator[Dict[str, Any]]:  # fmt: skip
         """See `BatchTaskConfig.batches`."""
-        return common.counted(self, self.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls))
+        return common.counted(self, self.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls), uneven)
 
     def plain(
         self, batch_size: int, defaults: Optional[Mapping[str, Any]], drop_remainder: bool, uneven: str,

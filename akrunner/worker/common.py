@@ -36,14 +36,19 @@ def taken_of(schema: List[Dict[str, Any]], names: Optional[Sequence[str]]) -> Li
     return [column for column in schema if column["name"] in names]
 
 
-def counted(source: Any, batches: Iterator[Dict[str, Any]]) -> Iterator[Dict[str, Any]]:
-    """Yield the batches of one pass, and count their rows in `source.given`."""
+def counted(source: Any, batches: Iterator[Dict[str, Any]], uneven: str) -> Iterator[Dict[str, Any]]:
+    """Yield the batches of one pass, and count their rows in `source.given`. Args: source: `Examples` or `Columns`; uneven: as for
+    `batches`."""
     rows = 0
     source.given = source.given or 0
+    source.read.total = None if source._stream is not None or source._evener is None else source._evener.count(uneven)
     for batch in timing.batches(iter(batches), _rows_of):
         rows += _rows_of(batch)
         source.given = max(source.given, rows)
         yield batch
+        # the script is done with this batch
+        source.read.read(rows)
+    source.read.ended()
 
 
 def _rows_of(batch: Dict[str, Any]) -> int:

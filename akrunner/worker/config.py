@@ -81,14 +81,17 @@ class TaskConfig(object):
         """
         return data.feature_spec(self.schema)
 
-    def report(self, metrics: Mapping[str, Any], step: Optional[int] = None) -> None:
+    def report(self, metrics: Mapping[str, Any], step: Optional[int] = None, steps: Optional[int] = None) -> None:
         """Send metrics to the host, which shows them while the job runs and keeps them in the job's stats.
 
         Args:
             metrics: dict name -> number (anything that `float()` takes).
             step: the training step that they belong to; None for none.
+            steps: how many steps there will be in all: with it, who watches the job sees which share of them is done, and how long
+                the rest will take; None: not known.
         Raises:
-            ValueError: a name contains half of a surrogate pair, which no file can hold; or `step` has more than 64 bits.
+            ValueError: a name contains half of a surrogate pair, which no file can hold; or `step` has more than 64 bits, or
+                `steps` is not 1 at least.
         """
         named = {str(k): float(v) for k, v in metrics.items()}
         at = None if step is None else int(step)
@@ -99,7 +102,10 @@ class TaskConfig(object):
                 )
         if at is not None and not shapes.fits(at, shapes.Int64):
             raise ValueError("report(): step=%d does not fit into 64 bits" % at)
-        self._job.report(named, at)
+        of = None if steps is None else int(steps)
+        if of is not None and not 1 <= of < 1 << 63:
+            raise ValueError("report(): steps=%d: give how many steps there will be in all, 1 at least" % of)
+        self._job.report(named, at, of)
 
     def serve(self) -> None:
         """Do the work that the chief sends, until the job is done.
@@ -210,9 +216,11 @@ class BatchTaskConfig(TaskConfig):
             int64, float32 and bytes; with `data_format="columns"` every column keeps its own type.
         """
         how = reading.Reading(map, image, cache, interleave, prefetch, deterministic)
-        return self._source(split).dataset(
-            batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven, columns, how, weights
-        )
+        source = self._source(split)
+        made = source.dataset(batch_size, shuffle, repeat, drop_remainder, label, defaults, seed, uneven, columns, how, weights)
+        # of a row's own dataset nobody knows how many rows it has
+        rows = source._evener.count(uneven)
+        return made if interleave is not None else reading.sized(made, rows, batch_size, repeat, drop_remainder)
 
     @told
     def per_worker_dataset(

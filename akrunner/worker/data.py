@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.wire.features import KINDS
+from akrunner.worker import reached
 from akrunner.worker.common import check_cache, counted, order_of, taken_of
 from akrunner.worker.parts import WEIGHT, Parts
 from akrunner.worker.reading import Reading, check_counts, check_seed, noted
@@ -46,10 +47,13 @@ class Examples(object):
         #: rows that the longest pass of `batches` has given out; None if `batches` was not used, so that it is unknown how the
         #: script reads
         self.given = None
+        self.read = reached.Rows(None)
 
     def part(self, split: Split, evener: Evener) -> Examples:
         """Return the source of one split's rows."""
-        return type(self)(self._schema, self._path, None, evener, split)
+        made = type(self)(self._schema, self._path, None, evener, split)
+        made.read = self.read.of(split.number)
+        return made
 
     def dataset(
         self, batch_size: int, shuffle: Union[bool, int] = False, repeat: Optional[int] = 1, drop_remainder: bool = False,
@@ -132,7 +136,7 @@ class Examples(object):
         from akrunner.worker.examples import ExampleRows
 
         rows = ExampleRows(self._schema, self._path, self._stream, self._evener, self._split)
-        return counted(self, rows.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls))
+        return counted(self, rows.plain(batch_size, defaults, drop_remainder, uneven, columns, nulls), uneven)
 
     def chunks(self, lazy: bool = False) -> Iterator[Tuple[int, Any]]:
         """Return an iterator over all rows, once, as `Columns.chunks` returns it."""

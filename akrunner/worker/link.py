@@ -41,7 +41,12 @@ _going = threading.Lock()
 
 
 #: kind of frame -> what a forked process has tried that sends it; with any other kind it would speak for the whole task
-_TRIED = {frames.EXAMPLES: forked.ROWS, frames.COLUMNS: forked.ROWS, frames.REPORT: forked.REPORTS}
+_TRIED = {
+    frames.EXAMPLES: forked.ROWS,
+    frames.COLUMNS: forked.ROWS,
+    frames.REPORT: forked.REPORTS,
+    frames.REACHED: forked.REPORTS,
+}
 for _kind in (
     frames.LOOK_TABLE, frames.READ_TABLE, frames.WRITE_TABLE, frames.CLOSE_TABLE, frames.TAKE_WORK, frames.READ_MORE, frames.ADD_ROWS,
 ):  # fmt: skip

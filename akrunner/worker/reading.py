@@ -29,6 +29,8 @@ _BLOCK = 32
 _SHARE = 0.8
 #: attribute of a dataset made by akrunner: facts about its function that the names of its operations do not tell
 DOES = "_akrunner_does"
+#: and: (the rows of one epoch, its epochs or None for endless, its batches in all or None)
+ROWS = "_akrunner_rows"
 #: the value of `tf.data.AUTOTUNE`
 AUTOTUNE = -1
 
@@ -157,6 +159,19 @@ _NOT_OF_STREAMS = {
     "split": "a stream is not split; each batch can be taken apart as it comes",
     "interleave": "rows of a stream are given one after the other; open files in task_config.dataset(...).interleave(f)",
 }
+
+
+def sized(dataset: Any, rows: int, batch_size: int, repeat: Optional[int], drop_remainder: bool) -> Any:
+    """Return a dataset with a note of how many rows it has, for who tells how far the script is (`akrunner.worker.reached`).
+
+    Args: rows: of one epoch; batch_size, repeat, drop_remainder: as for `BatchTaskConfig.dataset`.
+    """
+    epochs = None if repeat is None or repeat < 0 else int(repeat)
+    batches = None if epochs is None else rows * epochs // batch_size if drop_remainder else -(-rows * epochs // batch_size)
+    for one in (dataset, getattr(dataset, "_dataset", None)):
+        if hasattr(one, "__dict__"):
+            vars(one)[ROWS] = (rows, epochs, batches)
+    return dataset
 
 
 def noted(dataset: Any, *does: str) -> Any:

@@ -38,7 +38,7 @@ class _Job(object):
         self.shares = shares
         self.splits = splits
 
-    def report(self, metrics: Dict[str, float], step: Optional[int]) -> None:
+    def report(self, metrics: Dict[str, float], step: Optional[int], steps: Optional[int] = None) -> None:
         print("[replay] report step=%s %s" % (step, metrics))
 
     def serve(self) -> None:

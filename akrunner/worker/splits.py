@@ -23,17 +23,17 @@ _AT_ONCE = 64
 
 
 class Split(object):
-    """One split. Args: path: the file of rows; number: the split's number."""
+    """One split. Args: path: the file of rows; number: the split's number. Attributes: number: the same."""
 
     def __init__(self, path: str, number: int) -> None:
         self._path = path + ENDING
-        self._number = number
+        self.number = number
 
     def rows(self) -> NDArray[Any]:
         """Return the numbers of its rows in the task, from 0, in order."""
         import numpy as np
 
-        numbers: NDArray[Any] = np.flatnonzero(np.fromfile(self._path, np.uint8) == self._number)
+        numbers: NDArray[Any] = np.flatnonzero(np.fromfile(self._path, np.uint8) == self.number)
         return numbers
 
     def of_records(self, records: Any) -> Any:
@@ -41,7 +41,7 @@ class Split(object):
         import tensorflow as tf
 
         marks = tf.data.FixedLengthRecordDataset(self._path, 1)
-        mine = bytes(bytearray([self._number]))
+        mine = bytes(bytearray([self.number]))
         both = tf.data.Dataset.zip((records.batch(_AT_ONCE), marks.batch(_AT_ONCE)))
         return tf_data.unbatched(tf, both.map(lambda some, marked: tf.boolean_mask(some, tf.equal(marked, mine))))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Optional,
 
 from akrunner.wire import asks_about, failure, frames, messages
 from akrunner.wire.context import Context, TFConfig
-from akrunner.worker import data, export, flink_row, pai_program, placing, quick, running, script
+from akrunner.worker import data, export, flink_row, pai_program, placing, quick, reached, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
 from akrunner.worker.forked import Refused
@@ -277,6 +277,8 @@ class Task(object):
         self.main_began = time.monotonic_ns()
         if self.meter is not None:
             self.meter.begin(rows if stream is None else None)
+        if stream is None and not context["script"]["module"]:
+            reached.begin(self.reached)
         link.on_stop = self.stop
         if link.stopped.is_set():
             self.stop()
@@ -285,6 +287,7 @@ class Task(object):
             returned = self.alone(entry, config)
         finally:
             self.main_ns = time.monotonic_ns() - self.main_began
+            reached.end()
             if self.meter is not None:
                 # the code that follows is akrunner's
                 self.meter.lines.stop()
@@ -354,9 +357,20 @@ class Task(object):
         if what not in self.notes:
             self.notes.append(what)
 
-    def report(self, metrics: Dict[str, float], step: Optional[int]) -> None:
+    def report(self, metrics: Dict[str, float], step: Optional[int], steps: Optional[int] = None) -> None:
         with timing.spending("report"):
             self.link.writer.write_json(frames.REPORT, messages.Report(metrics=metrics, step=step, time_ns=time.time_ns()))
+            course = reached.current()
+            if course is not None and step is not None and steps is not None:
+                course.tell(reached.SCRIPT, step, steps)
+
+    def reached(self, how_far: messages.Reached) -> None:
+        """Tell the host how far `main` is."""
+        try:
+            self.link.writer.write_json(frames.REACHED, how_far)
+        except OSError:
+            # it only tells; what needs the host notices that it has gone
+            pass
 
     def refuse(self, error: BaseException) -> None:
         """Tell the host that one chunk of rows could not be answered; the task goes on."""

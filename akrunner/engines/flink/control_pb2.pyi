@@ -109,14 +109,16 @@ class Started(_message.Message):
     def __init__(self, pid: _Optional[int] = ...) -> None: ...
 
 class Sample(_message.Message):
-    __slots__ = ("rss", "cpu", "tree")
+    __slots__ = ("rss", "cpu", "tree", "memory")
     RSS_FIELD_NUMBER: _ClassVar[int]
     CPU_FIELD_NUMBER: _ClassVar[int]
     TREE_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
     rss: int
     cpu: float
     tree: float
-    def __init__(self, rss: _Optional[int] = ..., cpu: _Optional[float] = ..., tree: _Optional[float] = ...) -> None: ...
+    memory: int
+    def __init__(self, rss: _Optional[int] = ..., cpu: _Optional[float] = ..., tree: _Optional[float] = ..., memory: _Optional[int] = ...) -> None: ...
 
 class Given(_message.Message):
     __slots__ = ("rows", "dropped", "bytes", "finished")

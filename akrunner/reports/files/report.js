@@ -36,7 +36,7 @@
       background: "transparent",
       font: getComputedStyle(document.body).fontFamily,
       view: {stroke: line},
-      axis: {labelColor: ink, titleColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", gridColor: line, domainColor: soft, tickColor: soft, labelLimit: 110, titleLimit: 200, labelOverlap: true},
+      axis: {labelColor: ink, titleColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", gridColor: line, domainColor: soft, tickColor: soft, labelLimit: 110, titleLimit: 200, labelOverlap: true, labelSeparation: 8},
       range: {
         category: dark.matches
           ? ["#6cb2eb", "#f6a04d", "#6fd08c", "#ff8f87", "#c3a5e0", "#d9cf8f", "#f2a2cf", "#a3adb8"]

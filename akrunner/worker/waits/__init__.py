@@ -8,6 +8,7 @@
     meter      compares the time in next() with the time between two next(), and makes the task's record
     ways       the time of each way of reading, and of each function that it calls
     lines      samples on which lines of the script Python is
+    fits       follows the epochs of Keras's fit(), for who shows how far the script is (`akrunner.worker.reached`)
     python     times the Python code that the input pipeline calls
     looks      on request only: decides which few steps are profiled ("looked at")
     tracing    runs TensorFlow's own profiler around these steps -> events

@@ -19,7 +19,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, MutableMapping, Optional, Sequence
 
-from akrunner.worker.waits import drawing, meter, naming, pipeline, python, saves, shown, timing, tracing
+from akrunner.worker.waits import drawing, fits, meter, naming, pipeline, python, saves, shown, timing, tracing
 from akrunner.worker.waits.ways import is_end
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def install() -> None:
         _watch_functions(made)
         _watch_sessions(made)
         _watch_late()
-        made.lines.also = _watch_late
+        made.lines.also = _look_after
     except Exception as e:
         # this TensorFlow is built differently: nothing is measured
         timing.off(e)
@@ -67,6 +67,15 @@ def _watch_late() -> None:
     """Watch modules that are imported only when they are used, as Keras is. May be called again."""
     naming.leave_out()
     saves.watch()
+    fits.watch()
+
+
+def _look_after() -> None:
+    """Watch what is imported by now, and tell the host how far the script is."""
+    _watch_late()
+    made = timing.running()
+    if made is not None:
+        made.tell()
 
 
 def _watch_draws(made: Meter) -> None:

@@ -18,11 +18,15 @@ import sys
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple, cast
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tuple, cast
 
 from akrunner.wire.messages import Input
+from akrunner.worker import reached
 from akrunner.worker.waits import lines, looks, python, ways
 from akrunner.worker.waits.ways import INSIDE, Quick, Way, times, weighed
+
+if TYPE_CHECKING:
+    from akrunner.worker.waits.pipeline import Size
 
 #: ways that show by what means the script reads. The way "call" (functions that are handed their input) shows only times
 _READS = ("dataset", "function", "session", "feed_dict")
@@ -55,6 +59,7 @@ class Meter(object):
         times: activity -> how often it was added to `spent`.
         tensorflow: whether TensorFlow has been imported.
         looks: the looks by TensorFlow's profiler, None if the user has not asked for them.
+        batches: how many batches the dataset has over which an iterator was made last, None: not known.
 
     The other attributes are as in `record`.
     """
@@ -71,6 +76,9 @@ class Meter(object):
         self._sources: Dict[Optional[int], Optional[int]] = {}
         self._fresh: Set[int] = set()
         self._drawn: Dict[int, int] = {}
+        self._sizes: Dict[int, Optional[Size]] = {}
+        self._epoch: Optional[Tuple[Way, Size, int, int]] = None
+        self.batches: Optional[int] = None
         self.tunes, self.keeps = False, True
         self.version = ""
         self.spent: Dict[str, int] = {}
@@ -89,16 +97,20 @@ class Meter(object):
         # on request only: the meter, which always runs, starts no profiler by itself
         self.looks = looks.Looks(steps, self.say_failed, self.wholly) if steps else None
 
-    def draws_from(self, iterator: int, pipeline: Optional[int]) -> None:
+    def draws_from(self, iterator: int, pipeline: Optional[int], size: Optional[Size] = None) -> None:
         """Remember from which pipeline an iterator draws.
 
         Args:
             iterator: the id of the iterator's resource.
             pipeline: the pipeline's index in `pipelines`, None if it is not among them.
+            size: how many rows and batches it has, None: not known.
         """
         if len(self._sources) >= _MOST_SOURCES:
             self._sources.clear()
             self._fresh.clear()
+            self._sizes.clear()
+        self._sizes[iterator] = size
+        self.batches = size[2] if size is not None else None
         self._sources[iterator] = pipeline
         self._fresh.add(iterator)
         # a function may be handed this iterator in its next step
@@ -145,18 +157,38 @@ class Meter(object):
         way.turn(of)
         way.source = self._sources.get(of)
         source = self._sources.get(iterator) if iterator is not None else way.source
-        self._draw(iterator if iterator is not None else of, source)
+        self._draw(way, iterator if iterator is not None else of, source)
         if self.looks is not None and way.name in _READS:
             self.looks.before(way, last, now, source)
         after = clock()
         way.skip(after - now)
         return after
 
-    def _draw(self, iterator: Optional[int], pipeline: Optional[int]) -> None:
+    def _draw(self, way: Way, iterator: Optional[int], pipeline: Optional[int]) -> None:
         """Count an iterator that is drawn from for the first time. Keras 3 makes one at the end of each epoch that it never uses."""
         if iterator in self._fresh and pipeline is not None:
             self._fresh.discard(iterator)
             self._drawn[pipeline] = self._drawn.get(pipeline, 0) + 1
+            size = self._sizes.get(iterator)
+            # of a function that draws by itself nobody knows how much
+            known = size is not None and way.name == "dataset" and way.rows is not None
+            self._epoch = (way, size, way.rows or 0, way.ended.get(pipeline, 0)) if known and size is not None else None
+
+    def tell(self) -> None:
+        """Tell the host how far the script is in the rows of a dataset that it reads step by step. Called from another thread."""
+        course, epoch = reached.current(), self._epoch
+        if course is None or epoch is None:
+            return
+        way, (rows, epochs, _), before, ended = epoch
+        if way.rows is None or not rows:
+            return
+        quick = way.quick
+        done = way.rows + (quick.rows if quick.at is not None else quick.calls) - before
+        if epochs == 1:
+            course.tell(reached.ROWS, min(done, rows), rows, ended + 1)
+        else:
+            at = done // rows if epochs is None else min(done // rows, epochs - 1)
+            course.tell(reached.ROWS, min(done - at * rows, rows), rows, at + 1, epochs)
 
     def after(self, way: Way, now: int) -> None:
         """Note that the script has made a step. Args: way: the way in which it reads; now: the time, in ns."""

@@ -9,7 +9,7 @@ import tempfile
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, MutableMapping, Optional, Tuple
 
-from akrunner.worker.reading import DOES
+from akrunner.worker.reading import DOES, ROWS
 from akrunner.worker.waits import shown
 
 if TYPE_CHECKING:
@@ -73,6 +73,20 @@ _LIGHT = set(
     "SelectV2".split()
 )
 _MAPS = ("Map", "ParallelMap")
+#: datasets that give as many batches, of as many rows, as what they are made of
+_AS_MANY = (
+    *_MAPS,
+    "Prefetch",
+    "Options",
+    "Shuffle",
+    "Cache",
+    "Model",
+    "Optimize",
+    "MaxIntraOpParallelism",
+    "PrivateThreadPool",
+)
+#: (the rows of one epoch, its epochs or None for endless, its batches in all or None)
+Size = Tuple[int, Optional[int], Optional[int]]
 #: the beginning of the paths of these modules' files
 HERE = os.path.join(shown.OURS, "worker", "waits", "")
 #: the beginnings of the paths of akrunner's, these modules' and TensorFlow's files
@@ -133,18 +147,19 @@ def _watch(kind: Any, name: str, meter: Meter, first: bool = False) -> None:
 
     @shown.named
     def make(self: Any, *args: Any, **kwargs: Any) -> Any:
-        place = tell(meter, args[0] if first and args else kwargs.get("dataset", self))
+        dataset = args[0] if first and args else kwargs.get("dataset", self)
+        place = tell(meter, dataset)
         made = real(self, *args, **kwargs)
         if first:
-            _draws_from(meter, self, place)
+            _draws_from(meter, self, place, dataset)
         return made
 
     setattr(kind, name, make)
 
 
-def _draws_from(meter: Meter, iterator: Any, place: Optional[int]) -> None:
+def _draws_from(meter: Meter, iterator: Any, place: Optional[int], dataset: Any) -> None:
     try:
-        meter.draws_from(id(iterator._iterator_resource), place)
+        meter.draws_from(id(iterator._iterator_resource), place, size_of(dataset))
     except Exception as e:
         # an unknown version of TensorFlow: it is not known from which pipeline a batch comes
         meter.say_failed(e)
@@ -283,6 +298,25 @@ def chain(dataset: Any) -> List[Dict[str, Any]]:
         found += [dict(node, depth=node.get("depth", 0) + 1) for node in _within(one)]
         waiting = list(one._inputs()) + waiting
     return found
+
+
+def size_of(dataset: Any) -> Optional[Size]:
+    """Return how many rows and batches a dataset has, if akrunner has made it, or what it is made of; None: not known."""
+    try:
+        one: Any = dataset
+        for _ in range(_DEEPEST):
+            found: Optional[Size] = vars(one).get(ROWS)
+            if found is not None:
+                return found
+            inner = getattr(one, "_dataset", None) if type(one).__name__ == "DatasetV1Adapter" else None
+            below = one._inputs() if inner is None else [inner]
+            if len(below) != 1 or (inner is None and _kind(one) not in _AS_MANY):
+                return None
+            one = below[0]
+    except Exception:
+        # a dataset of an unknown kind
+        return None
+    return None
 
 
 def _within(dataset: Any) -> List[Dict[str, Any]]:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import akrunner
-from akrunner.cli.show import Screen
+from akrunner.cli.show import Screen, fitted
 from akrunner.engines.base import Outcome, Stats
 from akrunner.stream_job import StreamJob
 
@@ -68,3 +68,18 @@ def test_narrow_columns_stand_beside_wide_ones_and_a_null_is_no_empty_text(
     assert title.split() == ["id", "label", "image", "probs", "digit"]
     assert first.startswith("1          [0.5") and first.endswith("  7")
     assert second.startswith("2   NULL   [0.5") and second.endswith("  8")
+
+
+def test_a_closing_line_is_broken_between_words_and_a_path_nowhere() -> None:
+    told = "done in 2.0 s: 3 rows in\nchief:0: loss 0.5  acc 0.25  step 7\noutput: /a/very/long/path/to/a/file.parquet\nrun: r4   (akrunner show r4)"
+    assert fitted(told, 24).split("\n") == [
+        "done in 2.0 s: 3 rows in",
+        "chief:0: loss 0.5",
+        "  acc 0.25  step 7",
+        "output:",
+        "  /a/very/long/path/to/a/file.parquet",
+        "run: r4",
+        "  (akrunner show r4)",
+    ]
+    assert fitted(told, 200) == told
+    assert fitted("it took 2.0 s", 11).split("\n") == ["it took", "  2.0 s"]

@@ -20,7 +20,10 @@ from akrunner import verbs
 from akrunner.detached import engine as detached_engine
 from akrunner.detached import host
 from akrunner.detached.host import Lines
+from akrunner.detached.kept import apart
+from akrunner.engines.base import Progress
 from akrunner.engines.flink.schemas import schema_text
+from akrunner.errors import JobError, TaskFailure
 from akrunner.serving import verbs as serving
 
 
@@ -33,6 +36,9 @@ class Clock:
 
     def monotonic(self) -> float:
         return self.now
+
+    def time(self) -> float:
+        return 1e9 + self.now
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -220,7 +226,7 @@ def test_a_job_is_run_as_it_was_ordered(
     (tmp_path / "work" / "train.py").touch()
     monkeypatch.chdir(tmp_path)
     order = {
-        "mode": mode, "source": "/in.csv", "script": "lib/train.py", "files_there": {"a": "b"},
+        "mode": mode, "source": "/in.csv", "script": "lib/train.py", "files_there": {"a": "b"}, "keeps": False,
         "arguments": {"num_workers": 2, "output_schema": None, "input_schema": schema_text(schema)},
     }  # fmt: skip
     secrets: queue.Queue[bytes] = queue.Queue()
@@ -228,7 +234,7 @@ def test_a_job_is_run_as_it_was_ordered(
     assert host._run(order, lines, secrets) == "done in 3.2 s: 1,000 rows in, 2 rows out; output: /out.csv"
     ((name, what, source, given),) = called
     assert (name, source) == (mode, "/in.csv")
-    assert given["engine"] == ("engine", lines.say, {"a": "b"}, {"k": "v"}, 5) and given["observer"] is lines
+    assert given["engine"] == ("engine", lines.say, {"a": "b"}, {"k": "v"}, 5, None) and given["observer"] is lines
     assert given["num_workers"] == 2 and given["output_schema"] is None
     assert given["input_schema"] == schema
     if mode == "predict":
@@ -237,3 +243,38 @@ def test_a_job_is_run_as_it_was_ordered(
         assert what == f"{tmp_path}/work/lib/train.py"
         assert given["user_files"] == [f"{tmp_path}/work/lib", f"{tmp_path}/work/train.py"]
     assert said(out) == [{"log": "warning: slow"}]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_course_of_a_job_that_is_kept_is_told_to_its_end(
+    lines: Lines, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    stats = types.SimpleNamespace(warnings=[], reports=[], seconds=1.0, rows_in=1, rows_out=1)
+
+    def run(*_: Any, **given: Any) -> Any:
+        (tmp_path / "kept" / "metrics.jsonl").write_text('{"task": "chief:0", "time_ns": 1, "loss": 0.5}\n')
+        given["observer"].progress(Progress(1.0, 0, 0, 0, 0, {}, {}))
+        if fails:
+            raise JobError("it failed", failure=TaskFailure("chief:0", "raised"))
+        return types.SimpleNamespace(stats=stats, tasks=(), output="/out.csv")
+
+    monkeypatch.setattr(verbs, "run", run)
+    monkeypatch.setattr(detached_engine, "DetachedEngine", lambda *given: given)
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path)
+    order = {
+        "mode": "batch",
+        "source": "/in",
+        "script": "t.py",
+        "files_there": None,
+        "keeps": True,
+        "arguments": dict.fromkeys(("output_schema", "input_schema")),
+    }
+    secrets: queue.Queue[bytes] = queue.Queue()
+    secrets.put(b'{"keys": {}, "port": null}')
+    with pytest.raises(JobError) if fails else contextlib.nullcontext():
+        host._run(order, lines, secrets)
+    told = apart(word["log"] for word in said(out))
+    assert [json.loads(one)["loss"] for one in told.files["metrics.jsonl"]] == [0.5]
+    assert told.record["state"] == ("failed" if fails else "succeeded")
+    assert not fails or told.record["failure"]["task"] == "chief:0"

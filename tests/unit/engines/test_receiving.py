@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.cluster.failure import FailureKind
+from akrunner.engines.base import Reached
 from akrunner.engines.kept import KeptRun
 from akrunner.engines.onlooker import Onlooker
 from akrunner.engines.receiving import Receiver
@@ -226,6 +227,13 @@ def test_reports_are_kept_and_the_last_metrics_of_each_task(tmp_path: Path) -> N
     assert host.receiver.metrics == {}, "metrics that were taken back are not shown any more"
     host.run.board.close(True)
     assert [path.parent.name for path in (tmp_path / "board").rglob("events.*")] == ["chief-0"]
+
+
+def test_how_far_a_script_is_stays_until_it_tells_more() -> None:
+    host = Host()
+    for done in (1, 2):
+        assert host.take(said.Reached, {"done": done, "total": 4, "epoch": 1, "epochs": None}) is None
+    assert host.receiver.reached == {"chief:0": Reached(2, 4, 1)} and host.receiver.reached["chief:0"].share == 0.5
 
 
 def test_a_last_message_of_a_task_that_is_done() -> None:

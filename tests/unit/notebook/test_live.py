@@ -6,24 +6,12 @@ import threading
 
 import pytest
 
-from akrunner.errors import ConfigError
 from akrunner.notebook import live
 from akrunner.notebook.live import Drawn, Live
 from tests.conftest import wait_for
 from tests.unit.notebook.kernel import Shown, kernel
 
 __all__ = ["kernel"]
-
-
-def test_only_a_notebook_has_one(kernel: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert live.wanted()
-    monkeypatch.setenv("AKRUNNER_PROGRESS", "none")
-    assert not live.wanted()
-    monkeypatch.setenv("AKRUNNER_PROGRESS", "never")
-    with pytest.raises(ConfigError, match=r"^AKRUNNER_PROGRESS='never': it is auto, bar, plain, none or json"):
-        live.wanted()
-    monkeypatch.setattr(live, "in_notebook", lambda: False)
-    assert not live.wanted()
 
 
 def test_what_is_short_shows_its_end_alone(kernel: Shown, monkeypatch: pytest.MonkeyPatch) -> None:

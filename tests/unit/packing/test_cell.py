@@ -38,7 +38,7 @@ def test_how_far_it_is(kernel: Shown) -> None:
 def test_it_ends_otherwise(kernel: Shown, monkeypatch: pytest.MonkeyPatch, error: Any) -> None:
     monkeypatch.setattr(live, "_FIRST", 1000.0)
 
-    def fails(asked: PackArguments) -> None:
+    def fails(asked: PackArguments, progress: Any) -> None:
         raise error
 
     monkeypatch.setattr(job, "_run", fails)

@@ -36,7 +36,7 @@ def texts(tmp_path: Path) -> Path:
     ("options", "words"),
     [
         ({"verify": True, "overwrite": True}, r"verify= \(--verify\) .* overwrite= \(--overwrite\) .*give one of them"),
-        ({"progress": 3}, "progress must be a function that takes a PackProgress"),
+        ({"progress": 3}, "progress must be a word, or a function that takes a PackProgress, not 3"),
         ({"overwrite": 1}, "overwrite"),
         ({"dry_run": "yes"}, "dry_run"),
         ({"verify": None}, "verify"),

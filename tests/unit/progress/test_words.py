@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from akrunner.progress import words
-from akrunner.progress.views import PREDICTING, READING, RUNNING, STARTING, TaskView, View
+from akrunner.progress.views import PREDICTING, READING, RUNNING, SCRIPT, STARTING, TaskView, View
 
 
 @pytest.mark.parametrize(
@@ -97,3 +99,11 @@ def test_tasks_that_differ_are_named_as_many_as_fit() -> None:
     )
     assert words.difference(slow) == "[worker:9] slow: 1 step/s, the others 9"
     assert words.all_tasks(View(1, STARTING)) == ""
+
+
+def test_an_epoch_says_of_how_many_and_whose_time_is_left() -> None:
+    view = View(1.0, RUNNING, share=0.45, share_of=SCRIPT, rows=9, rows_total=9, rows_in=9, epoch=3, epochs=10, seconds_left=5)
+    assert (words.epoch(view), words.rows(view), words.left(view)) == ("epoch 3 of 10", "9 rows in", "5 s left")
+    alone = dataclasses.replace(view, epochs=None)
+    assert (words.epoch(alone), words.left(alone)) == ("epoch 3", "5 s left in the epoch")
+    assert words.line(alone).startswith("1.0 s: running 45 %, epoch 3, 9 rows in, 5 s left in the epoch")

@@ -61,6 +61,13 @@ def test_rows_that_come_and_go_are_a_strip_below() -> None:
     ]
 
 
+def test_no_rows_come_before_a_task_has_begun() -> None:
+    """On Flink the time before the first sample was a wait for slots."""
+    late = {**sample(19, 100, 0), "seconds": 8.5}
+    made = timeline.plot([change(18, "chief:0", "starting")], [late], {}, ["chief:0"], 10.0, 20.0)
+    assert [span[1:3] for span in spans(made) if span[5] == 1] == [(8.0, 9.0)]
+
+
 def test_of_many_tasks_some_are_drawn() -> None:
     tasks = [f"worker:{at}" for at in range(70)]
     made = timeline.plot([change(11, task, "running") for task in tasks], [], {}, tasks, 10.0, 20.0)

@@ -22,7 +22,7 @@ __all__ = ["kernel"]
 
 def asked(**given: Any) -> Any:
     nobody = dict.fromkeys(("notify", "metrics_file", "metrics_port", "mlflow", "mlflow_experiment"))
-    return types.SimpleNamespace(**{**nobody, "metrics_host": "127.0.0.1", **given})
+    return types.SimpleNamespace(**{**nobody, "metrics_host": "127.0.0.1", "progress": "auto", **given})
 
 
 def run(name: str | None) -> Any:
@@ -199,6 +199,19 @@ def test_what_people_call_it() -> None:
     assert [name_of(one) for one in ("/a/train.py", Path("model.zip"), "model/", name_of, stats(), "", "/a/no#1?.py")] == [
         "train.py", "model.zip", "model", "name_of", "Stats", "?", "no#1?.py",
     ]  # fmt: skip
+
+
+def test_what_is_asked_for_by_name_is_shown_beside_an_observer(capsys: pytest.CaptureFixture[str]) -> None:
+    class Quiet:
+        def progress(self, progress: Progress) -> None: ...
+        def log(self, task: str, line: str) -> None: ...
+
+    with Telling("run", "/a/s.py", asked(progress="plain"), Quiet()) as told:
+        told.begun(run("r7"))
+        told.succeed(Outcome((), stats(), None), "out.csv")
+    assert capsys.readouterr().err.startswith("akrunner: run s.py: done in ")
+    with pytest.raises(ConfigError, match="progress='loud'"), Telling("run", "/a/s.py", asked(progress="loud"), None):
+        pass
 
 
 def test_in_a_notebook_a_job_without_an_observer_is_shown(kernel: Shown) -> None:

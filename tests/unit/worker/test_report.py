@@ -10,15 +10,22 @@ import pytest
 from akrunner.worker.config import TaskConfig
 
 
-def reported(metrics: dict[Any, Any], step: Any = None) -> list[Any]:
+def reported(metrics: dict[Any, Any], step: Any = None, steps: Any = None) -> list[Any]:
     sent: list[Any] = []
-    TaskConfig(_job=types.SimpleNamespace(report=lambda *values: sent.append(values))).report(metrics, step)
+    TaskConfig(_job=types.SimpleNamespace(report=lambda *values: sent.append(values))).report(metrics, step, steps)
     return sent
 
 
 def test_numbers_are_sent_by_name() -> None:
-    assert reported({"löss": 1, 3: "2.5"}, step=4.0) == [({"löss": 1.0, "3": 2.5}, 4)]
-    assert reported({"a": 1.0}) == [({"a": 1.0}, None)]
+    assert reported({"löss": 1, 3: "2.5"}, step=4.0) == [({"löss": 1.0, "3": 2.5}, 4, None)]
+    assert reported({"a": 1.0}) == [({"a": 1.0}, None, None)]
+    assert reported({"a": 1.0}, 4, 10) == [({"a": 1.0}, 4, 10)]
+
+
+@pytest.mark.parametrize("steps", [0, -1, 1 << 63])
+def test_steps_are_at_least_one(steps: int) -> None:
+    with pytest.raises(ValueError, match=f"steps={steps}: give how many steps there will be in all"):
+        reported({}, 1, steps)
 
 
 @pytest.mark.parametrize(

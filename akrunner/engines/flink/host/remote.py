@@ -143,8 +143,7 @@ class RemoteProcess:
     def _take(self, word: Any) -> None:
         kind = word.WhichOneof("word")
         if kind == "sample":
-            # an agent tells the largest so far
-            self.sampled_memory = self.sampled_rss = word.sample.rss
+            self.sampled_memory, self.sampled_rss = word.sample.memory, word.sample.rss
             self.sampled_cpu, self._tree = word.sample.cpu, word.sample.tree
         elif kind == "given":
             told = word.given

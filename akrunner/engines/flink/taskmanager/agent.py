@@ -337,7 +337,12 @@ class _Agent:
                 if not told:
                     process.sample()
                     self._line.say(
-                        sample=self._pb.Sample(rss=process.sampled_rss, cpu=process.sampled_cpu, tree=process.tree_cpu())
+                        sample=self._pb.Sample(
+                            rss=process.sampled_rss,
+                            cpu=process.sampled_cpu,
+                            tree=process.tree_cpu(),
+                            memory=process.sampled_memory,
+                        )
                     )
             ended = process.exit
             if ended is not None and not told:

@@ -176,9 +176,10 @@ def test_nothing_stays_open_of_one_that_has_no_files(agent: Agent) -> None:
 def test_a_sample_is_what_the_agent_has_measured(agent: Agent) -> None:
     process = agent.process()
     assert (process.sampled_rss, process.sampled_cpu, process.tree_cpu()) == (0, 0.0, 0.0)
-    process.take(pb.Said(sample=pb.Sample(rss=1 << 40, cpu=1.5, tree=2.5)))
+    process.take(pb.Said(sample=pb.Sample(rss=1 << 40, cpu=1.5, tree=2.5, memory=1 << 39)))
     process.sample()
     assert (process.sampled_rss, process.sampled_cpu, process.tree_cpu(), process.unread()) == (1 << 40, 1.5, 2.5, 0)
+    assert process.sampled_memory == 1 << 39
 
 
 def test_rows_that_do_not_come_through_the_host_are_counted(agent: Agent) -> None:

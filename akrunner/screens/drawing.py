@@ -99,10 +99,10 @@ def _going(view: View, width: int, ascii_only: bool) -> Text:
     rates = [*words.rates(view), "", ""]
     share = words.percent(view.share) if view.share is not None else ""
     # in the order in which they stand; and by how much they matter
-    places = [share, words.rows(view), rates[0], rates[1], words.left(view)]
+    places = [share, words.epoch(view), words.rows(view), rates[0], rates[1], words.left(view)]
     if not view.tasks and view.seconds:
         places.append(words.seconds(view.seconds))
-    matter = [0, 4, 2, *range(5, len(places)), 1, 3]
+    matter = [0, 5, 1, 3, *range(6, len(places)), 2, 4]
     room = width - cell_len(doing) - (_NARROW + _GAP if share else 0)
     kept: set[int] = set()
     for place in matter:

@@ -8,8 +8,8 @@ import re
 import pytest
 from rich.console import Console
 
-from akrunner.cli.drawing import Frame, bar, drawn
 from akrunner.progress.views import PREDICTING, READING, RUNNING, STARTING, TaskView, View
+from akrunner.screens.drawing import Frame, bar, drawn
 
 
 def many(count: int, state: str = "running", doing: str = "in main()") -> tuple[TaskView, ...]:
