@@ -479,7 +479,7 @@ def test_a_job_without_its_table_is_told_as_one_without_its_script(
     path = written(tmp_path, f'{jobfile.HEADS[verb]} = "x.py"\n')
     assert main.main([verb, str(path)]) == 2
     told = " ".join(capsys.readouterr().err.split())
-    assert told == f'akrunner: ConfigError: {path}: the file names no source: source = "..." (or --input)'
+    assert told == f'akrunner: ConfigError: {path}: the file names no source: source = "..." (or --input) [AK112]'
 
 
 def test_a_training_without_a_place_for_its_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
