@@ -22,7 +22,7 @@ from tests.docs.pages import ROOT
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow, pytest.mark.cold]
 
 #: seconds of a command
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 class Newcomer:
