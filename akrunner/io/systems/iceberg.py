@@ -94,7 +94,8 @@ def of_table(table: Any, columns: Sequence[str] | None, shown: str, snapshot: in
     Args:
         columns: the only columns that are wanted, if it has them all; None: all.
         shown: its name in errors.
-        snapshot: the snapshot's id; None: the newest.
+        snapshot: the id of the snapshot, which is read with the columns that the table had then; None: the newest, with the columns
+            that the table has now.
     Raises:
         SourceError: pyiceberg cannot read it.
     """
@@ -103,8 +104,7 @@ def of_table(table: Any, columns: Sequence[str] | None, shown: str, snapshot: in
 
     what = f"source: cannot read {shown}"
     with ours(SourceError, what):
-        current = table.current_snapshot()
-        snapshot = snapshot if snapshot is not None or current is None else current.snapshot_id
+        # without an id, pyiceberg gives columns that were added or renamed behind the newest snapshot; its files are planned below
         scan = table.scan(snapshot_id=snapshot)
         known = _columns(scan.projection())
         only = columns is not None and set(columns) <= set(known.names)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import urllib.parse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -31,6 +31,10 @@ _LOCKED_SECONDS = 60
 _EXTRA = ("adbc_driver_sqlite", "sqlite")
 #: a double holds every integer up to this
 _EXACT = 1 << 53
+#: text of which SQLite makes a number in a column of numbers
+_NUMBER = r"\A[\t\n\v\f\r ]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[\t\n\v\f\r ]*\z"
+#: text that SQLite writes for such a number again, but for its length
+_PLAIN = r"\A(0|-?[1-9][0-9]*|-?[1-9][0-9]*\.[0-9]*[1-9]|-?0\.0{0,3}[1-9]|-?0\.0{0,3}[1-9][0-9]*[1-9])\z"
 #: result of typeof() -> (Arrow's type, a value of it)
 _TYPES = {
     "integer": (pa.int64(), "0"),
@@ -63,8 +67,10 @@ class _Sqlite:
             contextlib.closing(connect()) as connection,
             contextlib.closing(connection.cursor()) as cursor,
         ):
-            rows = _table(cursor, place) if query is None else f"({query.strip().rstrip(';')}) AS q"
-            found = _described(cursor, rows, columns, place.shown)
+            table = _table(cursor, place) if query is None else ""
+            declared = _columns_of(cursor, table) if table else {}
+            rows = quoted(table) if query is None else f"({query.strip().rstrip(';')}) AS q"
+            found = _described(cursor, rows, columns, declared, place.shown)
         schema = pa.schema([(one.name, _TYPES[one.kind][0]) for one in found])
 
         def start(cursor: Any) -> pa.RecordBatchReader:
@@ -150,12 +156,19 @@ def _table(cursor: Any, place: Url) -> str:
         "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY "
         "name"
     )
-    return quoted(which_table(place, [str(row[0]) for row in cursor.fetchall()]))
+    return which_table(place, [str(row[0]) for row in cursor.fetchall()])
 
 
-def _described(cursor: Any, rows: str, columns: Sequence[str] | None, shown: str) -> list[_Column]:
+def _described(
+    cursor: Any, rows: str, columns: Sequence[str] | None, declared: Mapping[str, tuple[str, str]], shown: str
+) -> list[_Column]:
     """Return the columns, each with the type that holds all its values. Reads all rows.
 
+    Args:
+        rows: the table, or the query in parentheses, as SQL.
+        columns: the only columns that are wanted; None: all.
+        declared: what `_columns_of` says of the table, for columns that have no value; {} for a query.
+        shown: the table in errors.
     Raises:
         SourceError: no type holds all values of a column.
     """
@@ -175,7 +188,9 @@ def _described(cursor: Any, rows: str, columns: Sequence[str] | None, shown: str
         *counts, largest = told[number * (len(_TYPES) + 1) : (number + 1) * (len(_TYPES) + 1)]
         there = {kind for kind, count in zip(_TYPES, counts) if count}
         column = quoted(name)
-        if there == {"integer", "real"} and largest < _EXACT:
+        if not there and name in declared:
+            found.append(_Column(name, _unused(*declared[name]), column))
+        elif there == {"integer", "real"} and largest < _EXACT:
             found.append(_Column(name, "real", f"CAST({column} AS REAL)"))
         elif len(there) > 1:
             listed = ", ".join(f"{int(count):,} {kind}" for kind, count in zip(_TYPES, counts) if count)
@@ -189,29 +204,88 @@ def _described(cursor: Any, rows: str, columns: Sequence[str] | None, shown: str
 
 
 def _check_target(path: str, table: str, schema: pa.Schema, shown: str) -> None:
-    """Check that the table, if it exists, has all columns of the rows.
+    """Check that the table, if it exists, takes the rows.
 
     Raises:
-        SinkError: it lacks one.
+        SinkError: it lacks a column of the rows, or would make numbers of a column of text.
     """
     with contextlib.closing(_connected(path, "ro")) as connection, contextlib.closing(connection.cursor()) as cursor:
         known = _columns_of(cursor, table)
-    if known:
-        check_columns(pa.schema([(name, pa.null()) for name in known]), schema, shown)
+    if not known:
+        return
+    check_columns(pa.schema([(name, pa.null()) for name in known]), schema, shown)
+    for field in schema:
+        declared, affinity = known[field.name]
+        if affinity in ("INTEGER", "REAL") and _is_text(field.type):
+            raise SinkError(
+                f"output: {shown}: column {field.name!r} is text, and the table's column is {declared}, of which SQLite makes numbers "
+                f"('007' becomes 7); declare the column TEXT, or cast the rows' (output_schema=, --output-schema "
+                f"'{field.name} {'bigint' if affinity == 'INTEGER' else 'double'}')"
+            )
 
 
-def _columns_of(cursor: Any, table: str) -> dict[str, str]:
-    """Return {column: the type with which it was declared} of a table; {} if there is none."""
+def _columns_of(cursor: Any, table: str) -> dict[str, tuple[str, str]]:
+    """Return {column: (the type with which it was declared, its affinity)} of a table or view; {} if there is none."""
+    cursor.execute("SELECT max(strict), max(type) FROM pragma_table_list(?)", (table,))
+    strict, kind = cursor.fetchone()
     cursor.execute("SELECT name, type FROM pragma_table_info(?)", (table,))
-    return {str(name): str(kind) for name, kind in cursor.fetchall()}
+    # of a view's expressions SQLite says BLOB
+    told = {str(name): "" if (kind, words) == ("view", "BLOB") else str(words or "") for name, words in cursor.fetchall()}
+    return {name: (words, _affinity(words, bool(strict))) for name, words in told.items()}
 
 
-def _is_real(declared: str) -> bool:
-    """Whether SQLite makes doubles of the integers in a column, by its rules for the words of a declaration."""
+def _affinity(declared: str, strict: bool) -> str:
+    """Return the affinity of a column, by SQLite's rules for the words of a declaration: what it makes of values when they are stored.
+
+    Args:
+        strict: whether the table is STRICT, in which ANY leaves each value as it is.
+    """
     words = declared.upper()
-    if any(one in words for one in ("INT", "CHAR", "CLOB", "TEXT", "BLOB")):
-        return False
-    return any(one in words for one in ("REAL", "FLOA", "DOUB"))
+    if "INT" in words:
+        return "INTEGER"
+    if any(one in words for one in ("CHAR", "CLOB", "TEXT")):
+        return "TEXT"
+    if "BLOB" in words or not words or (strict and words == "ANY"):
+        return "BLOB"
+    return "REAL" if any(one in words for one in ("REAL", "FLOA", "DOUB")) else "NUMERIC"
+
+
+def _unused(declared: str, affinity: str) -> str:
+    """Return the key of `_TYPES` for a column in which all values are null."""
+    words = declared.upper()
+    if affinity == "NUMERIC":
+        # dates are of this affinity, too, and mostly text
+        return "real" if "DEC" in words or "NUM" in words else "integer" if "BOOL" in words else "text"
+    # without a declaration, the affinity says nothing
+    return affinity.lower() if words and words != "ANY" else "text"
+
+
+def _changed(column: pa.ChunkedArray, kind: pa.DataType, affinity: str) -> pa.ChunkedArray:
+    """Return, for each text, whether SQLite stores another value in a column of numbers. Texts that are no numbers stay what they are.
+
+    Args:
+        column: text, as SQLite gets it.
+        kind: the type of the rows: text that is a number must be written as SQLite writes numbers, of a decimal only the value counts.
+        affinity: INTEGER, REAL or NUMERIC.
+    """
+    bare = pc.utf8_ltrim(column, "-")
+    whole = pc.match_substring_regex(bare, r"\A[0-9]+\z")
+    digits = pc.utf8_ltrim(pc.replace_substring_regex(bare, r"[eE].*|\.", ""), "0")
+    digits = pc.if_else(whole, digits, pc.utf8_rtrim(digits, "0"))
+    # a double holds any 15 digits; 19 digits are compared as text with the largest integer
+    length = pc.utf8_length(digits)
+    in_integer = pc.or_(pc.less(length, 19), pc.and_(pc.equal(length, 19), pc.less_equal(digits, str((1 << 63) - 1))))
+    exact = pc.less_equal(length, 15)
+    if affinity != "REAL":
+        exact = pc.or_(exact, pc.and_(whole, in_integer))
+    if pa.types.is_decimal(kind):
+        return pc.invert(exact)
+    number = pc.match_substring_regex(column, _NUMBER)
+    return pc.and_(number, pc.invert(pc.and_(exact, pc.match_substring_regex(column, _PLAIN))))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _sent(name: str, kind: pa.DataType, shown: str) -> tuple[str, pa.DataType]:
@@ -226,7 +300,7 @@ def _sent(name: str, kind: pa.DataType, shown: str) -> tuple[str, pa.DataType]:
         return "REAL", pa.float64()
     if is_octets(kind):
         return "BLOB", pa.binary()
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_decimal(kind):
+    if _is_text(kind) or pa.types.is_decimal(kind):
         return "TEXT", pa.string()
     if pa.types.is_temporal(kind) and not pa.types.is_duration(kind) and not pa.types.is_interval(kind):
         # the text form that SQLite's own date functions take
@@ -242,8 +316,8 @@ class _Writing(Transaction):
     def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, shown: str) -> None:
         self._target, self._table, self._shown = target, table, shown
         self._rows = 0
-        #: the columns of the table in which integers become doubles
-        self._reals: set[str] = set()
+        #: the columns of a table that was there: (declared type, affinity)
+        self._there: dict[str, tuple[str, str]] = {}
         self._types: dict[str, tuple[str, pa.DataType]] = {field.name: _sent(field.name, field.type, shown) for field in schema}
         target.begin()
         self._connection = _connected(target.at, "rwc")
@@ -259,7 +333,7 @@ class _Writing(Transaction):
         there = _columns_of(self._cursor, table)
         # end the transaction: SQLite does not let a transaction that began by reading wait for other writers
         self._connection.commit()
-        self._reals = {name for name, kind in there.items() if _is_real(kind)}
+        self._there = there
         if not there:
             declared = ", ".join(f"{quoted(name)} {kind}" for name, (kind, _) in self._types.items())
             self._unlocked(lambda: self._cursor.execute(f"CREATE TABLE {quoted(table)} ({declared})"))
@@ -269,12 +343,15 @@ class _Writing(Transaction):
     def append(self, rows: pa.Table) -> None:
         arrays = []
         for name, column in zip(rows.column_names, rows.columns):
-            if name in self._reals and column.type in (pa.int64(), pa.uint64()):
+            affinity = self._there.get(name, ("", ""))[1]
+            if affinity == "REAL" and column.type in (pa.int64(), pa.uint64()):
                 self._check_exact(name, column)
             try:
                 arrays.append(column.cast(self._types[name][1]))
             except pa.ArrowInvalid as e:
                 raise WriteError(f"output: column {name!r} cannot become SQLite's {self._types[name][0]}: {e}") from None
+            if affinity in ("INTEGER", "REAL", "NUMERIC") and (_is_text(column.type) or pa.types.is_decimal(column.type)):
+                self._check_same(name, arrays[-1], column.type)
         sent = pa.Table.from_arrays(arrays, names=rows.column_names)
         self._unlocked(lambda: self._cursor.adbc_ingest(self._table, sent, mode="append"))
         self._rows += rows.num_rows
@@ -293,6 +370,23 @@ class _Writing(Transaction):
             raise WriteError(
                 f"output: {self._shown}: row {self._rows + row}, column {name!r}: the table's column is REAL, and SQLite may change "
                 f"{column[row]} there, as it is beyond 2**53; write to a table whose column is INTEGER"
+            )
+
+    def _check_same(self, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> None:
+        """Check that text, or decimals as text, stay the same in a column of numbers.
+
+        Args:
+            kind: the type of the rows.
+        Raises:
+            WriteError: one would not.
+        """
+        declared, affinity = self._there[name]
+        row = pc.index(_changed(column, kind, affinity), True).as_py()
+        if row >= 0:
+            raise WriteError(
+                f"output: {self._shown}: row {self._rows + row}, column {name!r}: the table's column is {declared}, and SQLite would make "
+                f"another number or text of {column[row].as_py()[:80]!r} there; declare the column TEXT, or cast the rows' "
+                "(output_schema=, --output-schema)"
             )
 
     def _unlocked(self, call: Callable[[], Any]) -> None:

@@ -15,7 +15,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
-from pyiceberg.types import LongType
+from pyiceberg.types import LongType, StringType
 
 from akrunner.codec import read_examples
 from akrunner.errors import AkrunnerError, ConfigError, SinkError, SourceError, WriteError
@@ -117,6 +117,24 @@ def test_a_table_of_a_catalog(catalog: SqlCatalog) -> None:
     assert rows() == [(0, "a"), (1, "b"), (2, "a"), (3, "b")]
     assert rows(columns=["day", "id"])[0] == ("a", 0) and rows(columns=["no"]) == rows()
     assert SYSTEM.open(URL, None, None).schema == X
+
+
+@pytest.mark.slow
+def test_columns_that_were_changed_behind_the_newest_snapshot(catalog: SqlCatalog) -> None:
+    table = catalog.load_table("ns.t")
+    first = table.current_snapshot()
+    assert first is not None
+    with table.update_schema() as update:
+        update.add_column("extra", StringType())
+        update.rename_column("id", "number")
+    for source in (SYSTEM.open(URL, None, None), module.of_table(table, None, "t")):
+        assert source.schema.names == table.scan().to_arrow().schema.names == ["number", "day", "extra"]
+        found = [tuple(row.values()) for batch in source.batches() for row in batch.to_pylist()]
+        assert sorted(found) == [(0, "a", None), (1, "b", None), (2, "a", None), (3, "b", None)]
+    assert rows(columns=["number"]) == [(0,), (1,), (2,), (3,)]
+    assert SYSTEM.open(f"{URL}?snapshot={first.snapshot_id}", None, None).schema.names == ["id", "day"]
+    table.append(pa.table({"number": pa.array([4], pa.int64()), "day": ["a"], "extra": ["x"]}))
+    assert (4, "a", "x") in rows()
 
 
 @pytest.mark.slow

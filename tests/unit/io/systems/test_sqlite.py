@@ -212,6 +212,94 @@ def test_integers_are_not_changed_by_a_column_of_doubles(file: str, kind: pa.Dat
     assert read(file, "SELECT n FROM t WHERE n NOT IN (0, 1)").to_pylist() == [{"n": value}]
 
 
+@pytest.mark.parametrize(
+    ("declared", "end"),
+    [("INTEGER", ""), ("int", " STRICT"), ("REAL", " STRICT"), ("double precision", ""), ("FLOATING POINT", "")],
+)
+def test_text_for_a_column_of_numbers_is_refused_before_the_job(file: str, declared: str, end: str) -> None:
+    run(file, f"CREATE TABLE t (x {declared}){end}")
+    with pytest.raises(
+        SinkError, match=rf"(?i)column 'x' is text, and the table's column is {declared}, .*TEXT, or cast .*--output-schema 'x "
+    ):
+        SYSTEM.output(f"sqlite:///{file}?table=t", pa.schema([("x", pa.string())]), False)
+
+
+#: (value, whether a column of the affinity NUMERIC leaves it as it is)
+TEXTS = [
+    *(
+        (text, True)
+        for text in ("ab", "", "2026-01-02", "12:00", "0x1F", "nan", "1_0", "7", "0", "-7", "1.5", "0.0001", "- 1", "1.2.3")
+    ),
+    *((text, True) for text in ("9223372036854775807", "-9223372036854775807", "1234567890.12345")),
+    *((text, False) for text in ("00501", "007", "-0", "+7", " 7", "7\n", "1.50", "1.0", ".5", "5.", "1e5", "0.00001", "\v7")),
+    *((text, False) for text in ("9223372036854775808", "12345678901234567890.12", "0.1234567890123456")),
+    *((Decimal(text), True) for text in ("12.50", "-0.10", "123456789012345.00", "1234567890.12345", "0.0000000001")),
+    *((Decimal(text), False) for text in ("12345678901234567890.12", "9007199254740993.5", "0.1234567890123456")),
+]
+
+
+@pytest.mark.parametrize(("value", "same"), TEXTS, ids=[repr(value) for value, _ in TEXTS])
+@pytest.mark.parametrize("declared", ["STRING", "decimal(22,2)"])
+def test_text_is_not_changed_in_a_column_of_the_affinity_numeric(file: str, value: Any, same: bool, declared: str) -> None:
+    run(file, f"CREATE TABLE t (x {declared})")
+    batch = pa.record_batch({"x": pa.array([None, value])})
+    if not same:
+        with pytest.raises(WriteError, match=r"row 1, column 'x': the table's column is .*declare the column TEXT, or cast"):
+            write(file, batch)
+    # SQLite itself says whether the test is right
+    run(file, f"INSERT INTO t VALUES ('{value}')")
+    stored = read(file, "SELECT CAST(x AS TEXT) AS x FROM t")["x"].to_pylist()[0]
+    if isinstance(value, str):
+        assert (stored == value) is same
+    elif same:
+        assert Decimal(stored) == value
+    if same:
+        write(file, batch, overwrite=True)
+        assert read(file, "SELECT CAST(x AS TEXT) AS x FROM t")["x"].to_pylist() == [None, stored]
+
+
+@pytest.mark.parametrize("declared", ["TEXT", "varchar(10)", "BLOB", "", "character(20)"])
+def test_text_and_decimals_stay_in_columns_of_text(file: str, declared: str) -> None:
+    run(file, f"CREATE TABLE t (x {declared}, y {declared})")
+    write(file, pa.record_batch({"x": ["007"], "y": pa.array([Decimal("12345678901234567890.10")])}))
+    assert read(file).to_pylist() == [{"x": "007", "y": "12345678901234567890.10"}]
+
+
+def test_text_stays_where_akrunner_has_made_the_column_and_where_any_is_strict(file: str) -> None:
+    batch = pa.record_batch({"x": ["007"], "y": pa.array([Decimal("12345678901234567890.10")])})
+    write(file, batch)
+    write(file, batch)
+    run(file, "CREATE TABLE s (x ANY, y ANY) STRICT")
+    write(file, batch, table="s")
+    assert read(file).to_pylist() == read(file, table="s").to_pylist() * 2 == [{"x": "007", "y": "12345678901234567890.10"}] * 2
+
+
+def test_a_decimal_in_columns_of_doubles_and_integers(file: str) -> None:
+    run(file, "CREATE TABLE t (x REAL, y INTEGER)")
+    write(file, pa.record_batch({"x": [Decimal("1.50")], "y": [Decimal(1 << 60)]}))
+    assert read(file).to_pylist() == [{"x": 1.5, "y": 1 << 60}]
+    with pytest.raises(WriteError, match="row 0, column 'x': the table's column is REAL"):
+        write(file, pa.record_batch({"x": [Decimal((1 << 60) + 1)]}))
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind"),
+    [
+        ("REAL", pa.float64()),
+        ("INT", pa.int64()),
+        ("varchar(3)", pa.string()),
+        ("decimal(5,2)", pa.float64()),
+        ("BOOLEAN", pa.int64()),
+        ("date", pa.string()),
+        ("", pa.string()),
+    ],
+)
+def test_a_column_of_nulls_is_of_the_type_that_was_declared(file: str, declared: str, kind: pa.DataType) -> None:
+    run(file, f"CREATE TABLE t (x {declared})", "CREATE VIEW v AS SELECT x FROM t", "INSERT INTO t VALUES (NULL)")
+    assert read(file).schema.field("x").type == read(file, table="v").schema.field("x").type == kind
+    assert read(file)["x"].to_pylist() == [None]
+
+
 def test_a_close_that_fails_behind_the_commit_is_a_warning(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run(file, "CREATE TABLE t (x INTEGER)")
     out = SYSTEM.output(f"sqlite:///{file}?table=t", pa.schema([("x", pa.int64())]), False)
