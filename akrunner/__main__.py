@@ -68,7 +68,7 @@ def _at_once(number: int, frame: object) -> None:
     """
     text = b"interrupted; nothing was started"
     told = (
-        b'{"ok": false, "error": "Interrupted", "message": "%s", "exit_code": 130, "failure": null, "others": [], "warnings": [], '
+        b'{"ok": false, "error": "Interrupted", "message": "%s", "exit_code": 130, "error_code": null, "failure": null, "others": [], "warnings": [], '
         b'"work_dir": null, "run": null, "log": null}\n' % text
     )
     as_json = "--json" in sys.argv
