@@ -336,7 +336,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = load(given)
     ours, script_args = _divided(given)
 
-    is_help = not ours or bool({"--help", "-h"} & set(ours)) or ours == ["--version"]
+    is_help = not ours or bool({"--help", "-h"} & set(ours)) or ours == ["--version"] or ours[:1] == ["explain"]
 
     def run() -> Any:
         words, script_words, made = ours, script_args, command

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 GAP = "{}"
 #: letters of the shortest message that is known by its words; and characters of one that is of another class than the exception
 LEAST, LEAST_OF_OTHERS = 9, 24
+#: classes whose messages carry words of a script, which may be those of any other class
+_QUOTING = ("ScriptFailedError", "TaskDiedError", "OutputError", "StartError")
 
 
 class Template(NamedTuple):
@@ -83,9 +85,10 @@ def code_of(kinds: Sequence[str], message: str) -> str:
 @functools.lru_cache(64)
 def _code_of(kind: str, message: str) -> str:
     others = None
+    quoting = kind in _QUOTING
     for template in templates():
         own = kind in template.kinds
-        if (own or others is None) and template.is_in(message):
+        if (own or (others is None and not quoting)) and template.is_in(message):
             if own:
                 return template.code
             if sum(map(len, template.pieces)) >= LEAST_OF_OTHERS:

@@ -19,11 +19,13 @@ def link(code: str) -> str:
 class Lookup(str):
     """A note of an exception. The code is looked up when the note is shown: most exceptions that programs catch never are.
 
+    Programs that join the notes themselves get its raw text, which names where the code is.
+
     Args: kinds, message: as for `code_of`.
     """
 
     def __new__(cls, kinds: Sequence[str], message: str) -> Self:
-        made = super().__new__(cls, "how to look up the code")
+        made = super().__new__(cls, "`akrunner explain CODE` says what causes this, and what to do; its code is in the attribute `code` of the exception")
         made._about = (tuple(kinds), message)
         return made
 

@@ -83,6 +83,7 @@ class Runs(list[Run]):
         return shown.listed(self)
 
 
+@noting
 def listed(failed: bool = False, limit: int | None = None) -> list[Run]:
     """Return the runs that are kept, the newest first.
 
@@ -233,6 +234,7 @@ def _lines(run: Run, chosen: Collection[str], follow: bool) -> Iterator[str]:
         time.sleep(_FOLLOW_SECONDS)
 
 
+@noting
 def prune(days: float | None = None, size: int | str | None = None) -> list[str]:
     """Remove old runs; those that are running stay. akrunner does it by itself, about once an hour, when a run begins.
 

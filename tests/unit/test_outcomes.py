@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 import akrunner
+from akrunner import __main__ as program
 from akrunner import outcomes
 from akrunner.errors import TaskFailure
 from akrunner.running.result import Result
@@ -127,3 +128,13 @@ def test_secrets_and_what_json_does_not_know() -> None:
 def test_the_page_has_every_code() -> None:
     page = (Path(akrunner.__file__).parents[1] / "docs" / "operations.md").read_text()
     assert all(f"{code}" in page for code in SCHEMA["$defs"]["failed"]["properties"]["exit_code"]["enum"])
+
+
+def test_what_ctrl_c_prints_before_the_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+    monkeypatch.setattr("sys.argv", ["akrunner", "run", "s.py", "--json"])
+    monkeypatch.setattr("os.write", lambda fd, text: written.append(text))
+    monkeypatch.setattr("os._exit", lambda code: None)
+    program._at_once(signal.SIGINT, None)
+    monkeypatch.undo()
+    check(json.loads(b"".join(written)))

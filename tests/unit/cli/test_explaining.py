@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -47,3 +49,14 @@ def test_another_word_is_refused(word: str, near: str, capsys: pytest.CaptureFix
     assert (
         f"there is no code '{word}'; " in err and (f"did you mean {near}?" in err) == bool(near) and err.endswith(" [AK105]\n")
     )
+
+
+def test_a_reader_need_not_read_it_to_its_end() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "akrunner", "explain"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    with process.stderr as errors:
+        assert errors.read() == b""
+    assert process.wait(60) == 0

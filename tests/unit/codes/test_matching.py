@@ -36,6 +36,10 @@ from akrunner.codes.matching import Template, pieces_of
         ("StartError", "[worker:0] ended before it said that it had started: exit code 1", "AK516"),
         ("ScriptFailedError", "[chief:0] called sys.exit(2): the following arguments are required", "AK521"),
         ("ScriptFailedError", "[chief:0] raised ValueError: x", "AK520"),
+        # words of a script, which are those of another class
+        ("ScriptFailedError", "[chief:0] raised ValueError: source: there is no file /data/x.csv; give another", "AK520"),
+        ("ScriptFailedError", "[chief:0] raised ValueError: script: there is no file", "AK520"),
+        ("OutputError", "[chief:0] row 3: source: there is no file /data/x.csv; give another", "AK540"),
         ("StatementError", "[chief:0] words of a library", "AK575"),
         # words of another class, in the exception that an engine makes of it
         ("ConfigError", "select: 1 is not a query that returns rows; one begins with SELECT", "AK319"),

@@ -37,5 +37,9 @@ def test_a_note_crosses_processes() -> None:
     assert str(Lookup(["KeyboardInterrupt"], "")) == ""
 
 
+def test_notes_that_a_program_joins_say_where_the_code_is() -> None:
+    assert "`akrunner explain CODE`" in "\n".join(noted(akrunner.JobError("x")).__notes__)
+
+
 def test_a_code_has_an_address() -> None:
     assert link("AK301").endswith("/docs/errors.md#ak301")

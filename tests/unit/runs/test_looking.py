@@ -33,8 +33,9 @@ def test_the_newest_comes_first_and_only_failed_ones_if_they_are_wanted(make: Ma
     make(state=record.RUNNING, host=GONE, ended=None)
     assert [(one.id, one.state) for one in akrunner.runs.listed()] == [("r3", "lost"), ("r2", "succeeded"), ("r1", "failed")]
     assert [one.id for one in runs.listed(failed=True)] == ["r3", "r1"] and [one.id for one in runs.listed(limit=1)] == ["r3"]
-    with pytest.raises(ConfigError, match="limit=0"):
+    with pytest.raises(ConfigError, match="limit=0") as caught:
         runs.listed(limit=0)
+    assert "akrunner explain" in str(caught.value.__notes__[-1])
 
 
 def test_before_the_first_run_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,8 +165,9 @@ def test_old_runs_are_removed(make: Make) -> None:
         make()
     make(state=record.RUNNING, ended=None)
     assert looking.prune() == [] and looking.prune(days=0) == ["r1", "r2"]
-    with pytest.raises(ConfigError, match="size=big"):
+    with pytest.raises(ConfigError, match="size=big") as caught:
         looking.prune(size="big")
+    assert "akrunner explain" in str(caught.value.__notes__[-1])
 
 
 def test_numbers_that_json_has_not_are_numbers_again(make: Make) -> None:
