@@ -25,7 +25,10 @@ class Lookup(str):
     """
 
     def __new__(cls, kinds: Sequence[str], message: str) -> Self:
-        made = super().__new__(cls, "`akrunner explain CODE` says what causes this, and what to do; its code is in the attribute `code` of the exception")
+        made = super().__new__(
+            cls,
+            "`akrunner explain CODE` says what causes this, and what to do; its code is in the attribute `code` of the exception",
+        )
         made._about = (tuple(kinds), message)
         return made
 

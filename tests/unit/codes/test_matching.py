@@ -41,6 +41,16 @@ from akrunner.codes.matching import Template, pieces_of
         ("ScriptFailedError", "[chief:0] raised ValueError: script: there is no file", "AK520"),
         ("OutputError", "[chief:0] row 3: source: there is no file /data/x.csv; give another", "AK540"),
         ("StatementError", "[chief:0] words of a library", "AK575"),
+        # the cause is not that of other messages of the same modules
+        ("ConfigError", "num_workers=64: this machine holds at most 30 tasks (2 cores)", "AK118"),
+        ("ConfigError", "metrics_port=9464: it cannot be listened at on 0.0.0.0 (--metrics-port): in use", "AK119"),
+        ("ConfigError", "task='worker:9': this run had worker:0", "AK171"),
+        ("ConfigError", "progress: the function raised: KeyError: 1", "AK170"),
+        ("ConfigError", "defaults: 'age' gets None, which is a null again; give a value (NaN in a column of floats)", "AK175"),
+        ("ConfigError", "files for the script cannot be written into the temp directory (TMPDIR): no space", "AK188"),
+        ("SourceError", "oss://b/x.csv: there is no such object at oss-cn-shanghai.aliyuncs.com", "AK338"),
+        ("SourceError", "filePath: there is no file in models/", "AK301"),
+        ("SinkError", "output: lake/sales: column 'id' may not be null, and the rows do not have it", "AK360"),
         # words of another class, in the exception that an engine makes of it
         ("ConfigError", "select: 1 is not a query that returns rows; one begins with SELECT", "AK319"),
         ("ConfigError", "words of a library", "AK100"),
