@@ -101,6 +101,8 @@ def runs(
 ) -> None:
     if ctx.invoked_subcommand is not None:
         return
+    if port and not serve:
+        raise akrunner.ConfigError("--port means nothing without --serve")
     if serve:
         if as_json or failed or every:
             raise akrunner.ConfigError("--serve shows runs in a browser: leave --json, --failed and --all out")
@@ -335,7 +337,8 @@ def _body(run: Run) -> Iterator[Text]:
     yield Text("")
     wide = max(len(name) for name, _ in lines)
     for name, value in lines:
-        yield Text.assemble((f"{name:<{wide}}  ", "bold"), harmless(value))
+        # a name of a metric or of a file may have several lines, as a warning may
+        yield Text.assemble((f"{name:<{wide}}  ", "bold"), harmless(value) if name == "warning" else printable(value))
 
 
 # -- two runs

@@ -152,7 +152,7 @@ def line(view: View, name: Callable[[str], str] = str) -> str:
         told.append(f"and {len(odd) - _NAMED:,} more")
     parts = [
         ", ".join(metrics(view)),
-        f"{doing(view)} {', '.join(going)}".rstrip(),
+        (" " if share else ", ").join(filter(None, [doing(view), ", ".join(going)])),
         ", ".join([*filter(None, [all_tasks(view, name)]), *told]),
     ]
     return f"{seconds(view.seconds)}: {'; '.join(filter(None, parts))}"

@@ -90,9 +90,12 @@ class TaskConfig(object):
             steps: how many steps there will be in all: with it, who watches the job sees which share of them is done, and how long
                 the rest will take; None: not known.
         Raises:
+            TypeError: `metrics` is no dict.
             ValueError: a name contains half of a surrogate pair, which no file can hold; or `step` has more than 64 bits, or
                 `steps` is not 1 at least.
         """
+        if not hasattr(metrics, "items"):
+            raise TypeError('report(): give a dict of metrics, such as {"loss": 0.3}, not %s' % type(metrics).__name__)
         named = {str(k): float(v) for k, v in metrics.items()}
         at = None if step is None else int(step)
         for name in named:

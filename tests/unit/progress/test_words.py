@@ -75,14 +75,17 @@ def test_metrics_are_first_in_a_line() -> None:
     ("view", "line"),
     [
         (View(0.4, STARTING, tasks=many(1, "starting")), "0.4 s: starting; worker:0 starting"),
-        (View(80, RUNNING, rows_in=150, rows=0, tasks=many(1)), "1 min 20 s: running 150 rows in; worker:0 in main()"),
-        (View(80, RUNNING, rows_in=150, rows_out=20, rows=20, attempt=1), "1 min 20 s: running, attempt 2 150 rows in, 20 out"),
+        (View(80, RUNNING, rows_in=150, rows=0, tasks=many(1)), "1 min 20 s: running, 150 rows in; worker:0 in main()"),
+        (
+            View(80, RUNNING, rows_in=150, rows_out=20, rows=20, attempt=1),
+            "1 min 20 s: running, attempt 2, 150 rows in, 20 out",
+        ),
         (
             View(3, PREDICTING, share=0.5, rows=10, rows_out=10, rows_in=15, seconds_left=0.1),
             "3.0 s: predicting 50 %, 15 rows in, 10 out, 1 s left",
         ),
-        (View(3, "listing", rows=7), "3.0 s: listing 7 rows"),
-        (View(3, RUNNING, rows_out=7), "3.0 s: running 7 rows out"),
+        (View(3, "listing", rows=7), "3.0 s: listing, 7 rows"),
+        (View(3, RUNNING, rows_out=7), "3.0 s: running, 7 rows out"),
     ],
 )
 def test_what_is_not_known_is_left_out(view: View, line: str) -> None:

@@ -39,3 +39,8 @@ def test_what_no_message_can_carry_is_the_scripts_error(metrics: dict[str, float
     """It ended the whole job, under `tensorboard=` as a fault of akrunner's own."""
     with pytest.raises(ValueError, match=words):
         reported(metrics, step)
+
+
+def test_what_is_no_dict_is_told_with_an_example() -> None:
+    with pytest.raises(TypeError, match=r'give a dict of metrics, such as \{"loss": 0.3\}, not int'):
+        reported(3, 1)  # type: ignore[arg-type]
