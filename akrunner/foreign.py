@@ -116,6 +116,14 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
+#: words of a database or a library for a full disk, which it tells without an errno -> the errno
+_FULL = {
+    "database or disk is full": errno.ENOSPC,
+    os.strerror(errno.ENOSPC): errno.ENOSPC,
+    os.strerror(errno.EDQUOT): errno.EDQUOT,
+}
+
+
 @contextlib.contextmanager
 def ours(kind: type[AkrunnerError], what: str, at: str | None = None) -> Iterator[None]:
     """Turn an exception that a library raises in the block into `kind`, with the message "WHAT: the library's first line".
@@ -184,6 +192,9 @@ def in_words(error: BaseException, at: str | None = None) -> str:
     Args: at: the local path that was written.
     """
     chain = _chain(error)
+    written_out = next((number for one in chain for words, number in _FULL.items() if words in _text(one)), None)
+    if at is not None and written_out is not None:
+        return redacted(disk_full(at, written_out))
     for one in chain:
         known = next((words for words in (look(one) for look in _LOOKS) if words), None)
         if known:

@@ -22,9 +22,9 @@ from typing import IO, Any, TypeVar
 from akrunner import leftovers
 from akrunner.checks import check_path, holds_no_files, shown
 from akrunner.errors import ConfigError, SourceError, WriteError
-from akrunner.foreign import redacted
+from akrunner.foreign import in_words, redacted
 from akrunner.io.commits import may_be_written
-from akrunner.io.rename import move_new, sync
+from akrunner.io.rename import drop_empty, missing, move_new, sync
 from akrunner.leftovers.private import private_file
 
 #: how many rows may be bad if `max_bad_rows=` is not given
@@ -118,6 +118,8 @@ class BadRows:
         self._target = ""
         self._committed = False
         self._over = False
+        #: the directories that were made for the file, the innermost first
+        self._new: list[str] = []
 
     @classmethod
     def of(cls, bad_rows: Any, max_bad_rows: Any) -> BadRows | None:
@@ -243,6 +245,7 @@ class BadRows:
         with self._storing():
             if self._file is None:
                 assert self.directory is not None
+                self._new = missing(self.directory)
                 os.makedirs(self.directory, mode=0o700, exist_ok=True)
                 now = datetime.datetime.now(datetime.UTC)
                 name = f"bad-rows-{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}.jsonl"
@@ -263,7 +266,7 @@ class BadRows:
             yield
         except OSError as e:
             raise WriteError(
-                f"bad_rows: cannot write to {self.directory}: {e.strerror or e}; name another directory (--bad-rows)"
+                f"bad_rows: cannot write to {self.directory}: {in_words(e, self.directory)}; name another directory (--bad-rows)"
             ) from None
 
     # -- the job
@@ -318,14 +321,14 @@ class BadRows:
     def abort(self) -> None:
         """Remove the file, also one that is committed, because the job has failed."""
         self._over = True
-        if self._file is None:
-            return
-        with contextlib.suppress(OSError):
-            self._file.close()
-        leftovers.drop(self._partial)
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            leftovers.drop(self._partial)
         if self._committed:
             with contextlib.suppress(OSError):
                 os.unlink(self._target)
+        drop_empty(self._new)
         self._file, self._target, self._committed = None, "", False
 
 

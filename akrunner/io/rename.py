@@ -1,10 +1,13 @@
-"""Renames that replace nothing, and renames that swap two names: Linux has both, Python's `os` has neither."""
+"""Renames that replace nothing, and renames that swap two names: Linux has both, Python's `os` has neither. And directories that
+go again with the job that made them."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
+from collections.abc import Sequence
 from typing import IO
 
 _NOREPLACE, _EXCHANGE = 1, 2
@@ -48,3 +51,20 @@ def _renameat2(source: str, target: str, flags: int) -> bool:
     if number in _CANNOT:
         return False
     raise OSError(number, os.strerror(number), target)
+
+
+def missing(directory: str) -> list[str]:
+    """Return the directories of this machine that must be made for one to be there, the innermost first."""
+    found: list[str] = []
+    path = os.path.abspath(directory)
+    while not os.path.lexists(path):
+        found.append(path)
+        path = os.path.dirname(path)
+    return found
+
+
+def drop_empty(directories: Sequence[str]) -> None:
+    """Remove directories that a failed job has made, and into which nobody has put anything. Args: as `missing` returns them."""
+    for one in directories:
+        with contextlib.suppress(OSError):
+            os.rmdir(one)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -493,6 +494,12 @@ def _format_of(path: str, given: str | None) -> tuple[str, Codec | None]:
         database = database_of(path)
         if database is not None:
             raise SinkError(f"output: {redacted(path)} would be a database: {database}")
+        if re.search(r"\?(?:.*&)?partition(?:_by)?=", path):
+            url = f"delta+{path}" if "://" in path else f"delta:///{path}"
+            raise SinkError(
+                f"output: {redacted(path)} has an option of a lakehouse table, and no such table is there; for a new table of Delta "
+                f"write {redacted(url)}"
+            )
         raise SinkError(
             f"output: {redacted(path)} does not say its format ({formats.known_endings(path)}); give output_format= "
             "(--output-format)"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from akrunner import codec, foreign
 from akrunner.errors import ConfigError, ReadError, SinkError, SourceError
 from akrunner.foreign import ours, underway
-from akrunner.io import formats, paths
+from akrunner.io import formats, paths, systems
 from akrunner.io.commits import committed
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.csv_text import CsvText
@@ -71,7 +71,7 @@ def put(
     """Add a file's rows to a table, matched by the names of the columns. A table that does not exist is made for the rows.
 
     Args:
-        file: as the `source` of a job.
+        file: as the `source` of a job; it may also be the URL of a table in a database.
         overwrite: whether the rows replace those that are there.
         input_csv: how CSV is written; without `header`, only its delimiter. None: the beginning of each file tells it.
         header: False if a CSV has no line of names: its columns are then, in their order, the table's, or those of
@@ -84,7 +84,7 @@ def put(
     if not header:
         return _put_bare(file, name, store, overwrite, input_schema, input_format, input_csv, select)
     known = store.describe(name.whole) if store.exists(name.whole) else None
-    if select is None and not formats.is_folder(input_format):
+    if select is None and not formats.is_folder(input_format) and not systems.is_system(file):
         _check_header(file, input_format, input_csv, name, known)
     given: dict[str, Any] = dict(
         read_examples=codec.read_examples, input_format=input_format, input_csv=input_csv, select=select

@@ -33,6 +33,7 @@ from akrunner.errors import AkrunnerError, SourceError
 from akrunner.io.commits import last_step
 from akrunner.io.sql import heard
 from akrunner.io.systems.base import TableSink, Transaction, Url
+from akrunner.io.systems.database_file import path_of
 from akrunner.io.table import TableSource
 
 #: modules that contain a SQLite
@@ -106,6 +107,7 @@ class Apart:
             Url.parse(url).shown,
             schema,
             lambda: _Writing(self._server({**asked, "do": "write"}, schema.empty_table()), Url.parse(url).shown),
+            path_of(Url.parse(url), self._module),
         )
 
     def _server(self, asked: dict[str, Any], rows: pa.Table | None = None) -> _Server:

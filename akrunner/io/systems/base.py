@@ -261,13 +261,15 @@ class TableSink:
         shown: the table's name in errors.
         schema: the schema of the rows.
         begin: opens the transaction; it is called when the first rows come.
+        at: the local path that is written, so that a full disk can be named; None: the table is elsewhere.
     Attributes:
         path: the URL of the output, without its password.
         begin: as given.
     """
 
-    def __init__(self, shown: str, schema: pa.Schema, begin: Callable[[], Transaction]) -> None:
+    def __init__(self, shown: str, schema: pa.Schema, begin: Callable[[], Transaction], at: str | None = None) -> None:
         self.path = shown
+        self._at = at
         self._schema = schema
         self.begin = begin
         self._transaction: Transaction | None = None
@@ -307,7 +309,7 @@ class TableSink:
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
         try:
-            with ours(WriteError, f"output: cannot write {self.path}"):
+            with ours(WriteError, f"output: cannot write {self.path}", self._at):
                 yield
         except (SinkError, SourceError) as e:
             raise WriteError(str(e)) from None

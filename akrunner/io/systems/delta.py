@@ -14,23 +14,30 @@ from __future__ import annotations
 import datetime
 import os
 import re
+import shutil
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from akrunner.errors import SinkError, SourceError
+from akrunner import leftovers
+from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours
-from akrunner.io.commits import last_step
+from akrunner.io.commits import last_step, still_runs
+from akrunner.io.rename import drop_empty, missing
 from akrunner.io.systems import lakes
 from akrunner.io.systems.base import TableSink, Url, quoted
 from akrunner.io.systems.database_file import path_of
 from akrunner.io.table import BATCH_ROWS, TableSource
-from akrunner.io.unfinished import came_meanwhile
+from akrunner.io.unfinished import came_meanwhile, partial_of
 
 #: settings of DataFusion, which reads for deltalake
 _READING = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(BATCH_ROWS)}
 _WHAT = "Delta tables"
+#: a disk with so many times the bytes of the rows, as they wait, is large enough for their files of Parquet
+_SPACE = 2
 
 
 class _Delta:
@@ -81,7 +88,7 @@ class _Delta:
             _check_writable(table, overwrite, place.shown)
         lakes.check_rows(columns, schema, partition, place.shown)
         target = lakes.Target(place, table, columns, by, partition, overwrite)
-        return TableSink(place.shown, schema, lambda: _Writing(target))
+        return TableSink(place.shown, schema, lambda: _Writing(target), _local(place))
 
 
 SYSTEM = _Delta()
@@ -135,6 +142,12 @@ def _place(place: Url) -> str:
     if "://" not in base or base.startswith("file://"):
         return os.path.abspath(os.path.expanduser(re.sub(r"^file://(localhost)?", "", base)))
     return re.sub(r"^gcs://", "gs://", base)
+
+
+def _local(place: Url) -> str | None:
+    """Return the path of a table on this machine; None if it is elsewhere."""
+    uri = _place(place)
+    return None if "://" in uri else uri
 
 
 def _table(uri: str, version: int | None = None) -> Any | None:
@@ -213,8 +226,42 @@ class _Writing(lakes.Waiting):
     """Writes rows as one new version of a Delta table."""
 
     def commit(self) -> None:
-        # deltalake writes the files, and commits them, in one call
-        last_step(self._shown, self._written, elsewhere=True)
+        local = _local(self._target.place)
+        new = missing(local) if local is not None else []
+        try:
+            if local is not None:
+                self._check_space(local)
+            # deltalake writes the files, and commits them, in one call
+            last_step(self._shown, self._written, elsewhere=True)
+        except BaseException as e:
+            if new and not still_runs(e):
+                drop_empty([os.path.join(new[0], "_delta_log"), *new])
+            raise
+
+    def _check_space(self, path: str) -> None:
+        """Write the rows once for a trial if the table's disk is small beside them: on a full disk, a thread of deltalake dies with words
+        of its own on stderr.
+
+        Args:
+            path: the table's directory.
+        Raises:
+            WriteError: the disk is full.
+        """
+        folder = next(one for one in (path, *map(str, Path(path).parents)) if os.path.isdir(one))
+        if not self._kept.rows or shutil.disk_usage(folder).free > _SPACE * self._kept.size:
+            return
+        trial = partial_of(os.path.join(folder, "trial.parquet"))
+        leftovers.register(trial)
+        try:
+            # the error says how much is free as long as the file is there
+            with (
+                ours(WriteError, f"output: cannot write {self._shown}", path),
+                pq.ParquetWriter(trial, self._kept.schema, compression="snappy") as writer,
+            ):
+                for batch in self._kept.reader():
+                    writer.write_batch(batch)
+        finally:
+            leftovers.drop(trial)
 
     def _written(self) -> None:
         from deltalake import CommitProperties, write_deltalake

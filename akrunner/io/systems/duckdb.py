@@ -76,7 +76,9 @@ class _DuckDB:
                         # without columns the schema is not known yet
                         if schema.names:
                             _check_takes(connection, table, schema)
-        return TableSink(place.shown, schema, lambda: _Writing(Target(path, place.shown), table, schema, overwrite, place))
+        return TableSink(
+            place.shown, schema, lambda: _Writing(Target(path, place.shown), table, schema, overwrite, place), path
+        )
 
 
 SYSTEM = _DuckDB()

@@ -76,6 +76,11 @@ class KeptRows:
                 writer.close()
                 stream.close()
 
+    @property
+    def size(self) -> int:
+        """How many bytes the file has so far."""
+        return os.path.getsize(self._path) if os.path.exists(self._path) else 0
+
     def drop(self) -> None:
         """Remove the file."""
         with contextlib.suppress(WriteError):

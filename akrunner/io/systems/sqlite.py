@@ -117,7 +117,7 @@ class _Sqlite:
                 return apart.Apart("sqlite").output(url, schema, overwrite).begin()
             return _Writing(target, table, schema, overwrite, place.shown)
 
-        return TableSink(place.shown, schema, begin)
+        return TableSink(place.shown, schema, begin, path_of(place, "sqlite"))
 
 
 SYSTEM = _Sqlite()

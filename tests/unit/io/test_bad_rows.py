@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from akrunner.errors import ConfigError, SourceError
+from akrunner.errors import ConfigError, SourceError, WriteError
 from akrunner.io import bad_rows
 from akrunner.io.bad_rows import MOST_BAD_ROWS, BadRow, BadRows, Limit, kept
 from akrunner.io.commits import last_step
@@ -234,7 +235,7 @@ def test_bad_rows_stay_if_a_signal_ended_the_job_behind_its_output(taken: bool, 
         if not taken:
             raise KeyboardInterrupt
         last_step("out.csv", lambda: signal.raise_signal(signal.SIGINT))
-    assert len(list((tmp_path / "bad").iterdir())) == taken
+    assert len(list((tmp_path / "bad").glob("*"))) == taken == (tmp_path / "bad").exists()
 
 
 def test_the_bad_rows_of_a_file_of_a_stream_are_the_streams(tmp_path: Path) -> None:
@@ -300,3 +301,28 @@ def test_a_job_that_goes_on_in_the_middle_of_a_file_counts_what_is_behind_it() -
     for _ in range(2):
         one.were_read(2)
     assert (bad.count, bad._rows, bad.last_line("b.csv"), bad.last_line("a.csv")) == (1, 1, 9, 0)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
+def test_a_disk_that_is_full_is_named_and_no_directory_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(bad_rows, "private_file", full)
+    words = "the disk is full: [0-9,]+ bytes free on /" if number == errno.ENOSPC else "Permission denied"
+    with pytest.raises(WriteError, match=f"bad_rows: cannot write to .*: {words}.*name another directory"):
+        with kept(bad := made(str(tmp_path / "a" / "bad"))):
+            take(bad, 1)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_job_that_fails_leaves_the_directory_only_if_it_was_there(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    for name in ("there", "new"):
+        with pytest.raises(KeyError), kept(bad := made(str(tmp_path / name))):
+            take(bad, 1)
+            assert len(os.listdir(tmp_path / name)) == 1
+            raise KeyError
+    assert os.listdir(tmp_path) == ["there"] and os.listdir(tmp_path / "there") == []

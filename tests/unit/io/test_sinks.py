@@ -98,6 +98,13 @@ def test_lists_and_times(tmp_path: Path) -> None:
         ("folder", SCHEMA, {"form": "csv"}, "is a directory"),
         ("no/where.csv", SCHEMA, {}, "there is no directory"),
         ("x.ods", SCHEMA, {}, "does not say its format"),
+        (
+            "daily?partition=day=2026-01-02",
+            SCHEMA,
+            {},
+            r"no such table is there; .* write delta:///.*/daily\?partition=day=2026-01-02$",
+        ),
+        ("daily?partition_by=day", SCHEMA, {}, r"write delta:///.*/daily\?partition_by=day$"),
         ("x.db", SCHEMA, {}, r"^output: (.*/x.db) would be a database: write sqlite:///\1\?table=NAME$"),
         ("x.DUCKDB", SCHEMA, {}, r"write duckdb:///.*/x.DUCKDB\?table=NAME$"),
         ("x.csv", Schema.parse("v array<int>"), {}, "a CSV cannot hold column 'v'"),

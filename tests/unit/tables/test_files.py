@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -163,3 +164,12 @@ def test_what_stands_between_cells_is_said_or_seen(
             ).rows
             == 1
         )
+
+
+def test_a_table_of_a_database_is_put_as_a_file_is(plain: LocalTables, tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        connection.execute("CREATE TABLE sales AS SELECT 1 AS a, '007' AS b")
+    url = f"duckdb:///{tmp_path}/shop.duckdb"
+    assert put(f"{url}?table=sales", TableName.parse("t", "demo"), plain).rows == 1
+    assert put(url, TableName.parse("t", "demo"), plain, select="SELECT a + 1 AS a, b FROM sales") == Put(1)
+    assert sorted(rows(plain, TableName.parse("t", "demo"))) == [(1, "007"), (2, "007")]
