@@ -80,6 +80,15 @@ def test_tables() -> None:
     assert ("tensorflow", "2.20") in facts.versions(run(versions={"tensorflow": "2.20"})).rows
 
 
+def test_a_secret_in_a_line_that_is_cut_is_hidden(tmp_path: Path) -> None:
+    copy = LogCopy(str(tmp_path), "chief:0")
+    url = "postgresql://user:SuperSecretPassword@host/x"
+    copy.write(f"{url}\n{'y' * (20_000 - 28)}\n".encode())
+    copy.close()
+    (told,) = facts.log_tails(str(tmp_path))
+    assert "Super" not in "".join(told.lines) and told.lines[0].startswith("postgresql://user:***")
+
+
 def test_the_ends_of_logs(tmp_path: Path) -> None:
     for task, text in (
         ("worker:0", b"one\ntwo"),
