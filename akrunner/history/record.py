@@ -231,4 +231,5 @@ def _told(failure: Any) -> Mapping[str, Any]:
 
 def short(text: str) -> str:
     """Return the end of a text, without secrets."""
-    return redacted(text[-_CHARACTERS:])
+    # before it is cut: a secret may be known by what stands before it
+    return redacted(text)[-_CHARACTERS:]

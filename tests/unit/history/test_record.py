@@ -87,6 +87,11 @@ def test_a_failure_is_told_without_secrets_and_no_longer_than_others() -> None:
     assert record.failed(KeyboardInterrupt(), [])["state"] == record.STOPPED
 
 
+def test_a_text_is_cut_after_its_secrets_are_hidden() -> None:
+    told = record.short(f"postgresql://user:SuperSecretPassword@host/{'x' * (20_000 - 14)}")
+    assert "Password" not in told and len(told) == 20_000
+
+
 def test_how_long_a_run_took() -> None:
     assert Record(**{**vars(BEGUN), "ended": 103.5}).seconds == 3.5
     assert BEGUN.seconds > 1e9
