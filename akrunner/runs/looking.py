@@ -171,6 +171,7 @@ class _Clusters:
         error = (named[1] if named is not None else "JobError") if state == record.FAILED else ""
         message = record.short(message[named.end() :] if named is not None else message)
         ended = dataclasses.replace(run, state=state, ended=run.began + job.seconds, error=error, message=message)
+        ended = dataclasses.replace(ended, error_code=ended.short_code if error else "")
         try:
             record.write(run.path, Record(**{one.name: getattr(ended, one.name) for one in dataclasses.fields(Record)}))
         except OSError:

@@ -137,6 +137,9 @@ def test_a_cluster_says_what_became_of_a_detached_job(
     assert [one.state for one in found] == [ours] * 2 and asked == ["h:1"]
     assert found[0].message == ("it divided by zero" if ours == "failed" else "")
     assert found[0].error == ("ScriptFailedError" if ours == "failed" else "")
+    assert found[0].error_code == (found[0].short_code if ours == "failed" else "") and bool(found[0].error_code) == (
+        ours == "failed"
+    )
     # what has ended is known from now on, also when the cluster has forgotten it
     monkeypatch.setattr(detached, "listed", lambda master: [])
     assert runs.get("last").state == ours
