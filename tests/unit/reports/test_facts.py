@@ -41,13 +41,17 @@ def test_the_failure_comes_with_its_traceback() -> None:
     failed = run(
         state=record.FAILED,
         error="JobError",
-        message="[worker:0] it failed",
+        message="[worker:0] it failed\nline 2\nline 3",
         failure=first,
         others=[{"task": "chief:0", "what": "was done"}],
     )
     told = facts.failures(failed)
     assert told[0].title == "JobError: [worker:0] it failed"
-    assert told[0].texts == [("Traceback", "Traceback ..."), ("How its process ended", "exit code 1")]
+    assert told[0].texts == [
+        ("More", "line 2\nline 3"),
+        ("Traceback", "Traceback ..."),
+        ("How its process ended", "exit code 1"),
+    ]
     assert told[1].title == "[chief:0] was done" and told[1].texts == []
     assert facts.failures(run()) == [] and "was killed" in facts.failures(run(state=record.LOST))[0].texts[0][1]
 
