@@ -158,7 +158,9 @@ def test_the_lines_of_a_detached_job_come_from_its_cluster(make: Make, monkeypat
     monkeypatch.setattr(detached, "listed", lambda master: [])
     lines = ["[chief:0] a", "3 s: 5 rows in", "[worker:0] b"]
     monkeypatch.setattr(detached, "logs", lambda master, job, follow: iter(lines if (master, job) == ("h:1", "0abc") else []))
-    make(state=record.SUBMITTED, ended=None, detached=DETACHED)
+    make(state=record.SUBMITTED, ended=None, detached=DETACHED, tasks=["chief:0", "worker:0"])
+    with pytest.raises(ConfigError, match="this run had chief:0, worker:0"):
+        runs.logs("last", "worker:9")
     assert list(runs.logs("last")) == lines and list(runs.logs("last", "worker:0")) == ["b"]
 
 
