@@ -115,28 +115,28 @@ def _train(
 def run_stream(given: Arguments, follow: bool, observer: Observer | None) -> StreamJob:
     """Start a stream job, as `akrunner.stream` says. Raises: the exceptions of `akrunner.stream`."""
     check_observer(observer)
-    told = Telling("stream", given.script, given, observer)
-    with told:
+    with Telling("stream", given.script, given, observer) as told:
         page = page_of(given.report, given.keep_run)
-        run = Keeping("stream", {**vars(given), "follow": follow}, given.keep_run, page=page)
-        given, engine = _with_engine(given)
-        with in_time(given.timeout):
-            given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))
-            prepared = begun(run, prepare("stream", given), engine)
-            told.begun(run)
-            limits = narrowed(*prepared.job.supervision.waits)
-    schema = prepared.job.output_schema
-    table = prepared.table
-    return StreamJob(
-        lambda sink, cancel: keeping(table.bad, lambda: engine.run(prepared.job, table, sink, told.observer, cancel)),
-        schema.arrow if schema else None,
-        table.arriving,
-        prepared.job.supervision.max_restarts,
-        prepared.job.resume,
-        limits,
-        run.id,
-        lambda job: told.to_its_end(lambda: kept_to_its_end(run, job)),
-    )
+        # until the thread of the job has started, which ends both
+        with Keeping("stream", {**vars(given), "follow": follow}, given.keep_run, page=page) as run:
+            given, engine = _with_engine(given)
+            with in_time(given.timeout):
+                given = dataclasses.replace(given, **arriving_source(vars(given), follow, engine))
+                prepared = begun(run, prepare("stream", given), engine)
+                told.begun(run)
+                limits = narrowed(*prepared.job.supervision.waits)
+            schema = prepared.job.output_schema
+            table = prepared.table
+            return StreamJob(
+                lambda sink, cancel: keeping(table.bad, lambda: engine.run(prepared.job, table, sink, told.observer, cancel)),
+                schema.arrow if schema else None,
+                table.arriving,
+                prepared.job.supervision.max_restarts,
+                prepared.job.resume,
+                limits,
+                run.id,
+                lambda job: told.to_its_end(lambda: kept_to_its_end(run, job)),
+            )
 
 
 def _with_engine(given: Arguments) -> tuple[Arguments, Engine]:

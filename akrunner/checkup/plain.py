@@ -28,10 +28,10 @@ def plain(line: Line, environ: Mapping[str, str] = os.environ) -> Line:
 
 def shown(text: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return a text, of whatever origin, cleaned for people."""
-    # before the text is cut: a value that is cut would not be found
+    # before the text is cut: a value, or a secret, that is cut would not be found
     for value, name in _hidden(environ):
         text = text.replace(value, f"(what {name} holds, which is no path)")
-    lines = redacted(text[:_ALL]).split("\n")
+    lines = redacted(text)[:_ALL].split("\n")
     more = [f"... and {len(lines) - _LINES} more lines"] if len(lines) > _LINES else []
     return "\n".join([*map(_line, lines[:_LINES]), *more])
 

@@ -190,11 +190,14 @@ def logs(
     Of a detached job these are the lines in the TaskManagers' logs, which also tell how far it is.
     """
     from akrunner import runs
+    from akrunner.runs.looking import check_task
 
     known = runs.get(job) if runs.is_name(job) else None
     if known is not None and known.detached is None:
         _of_run(known, task, follow, as_json)
         return
+    if known is not None:
+        check_task(known, task)
     _of_job(*_place(job, flink_master), task, follow, as_json)
 
 

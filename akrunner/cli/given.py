@@ -90,14 +90,15 @@ def command(name: str, body: Callable[[typer.Context, Mapping[str, Any]], None])
     """Return a command as Typer takes it. Args: body: the function to run; it takes the context, and the values by name."""
 
     def called(ctx: typer.Context, **words: Any) -> None:
-        # the doctor reports variables in lines of its own
-        if name != "doctor":
-            variables.tell(name)
         said = [one for one in words if _is_said(ctx, one)]
+        # before anything is said
         if words.get("log_format"):
             check_choice("--log-format", words["log_format"], (records.TEXT, records.JSON))
             records.on(words["log_format"])
             words["quiet"] = True
+        # the doctor reports variables in lines of its own
+        if name != "doctor":
+            variables.tell(name)
         joined: Mapping[str, keyed.Joined] = {}
         try:
             if words.get("overwrite") and _on_line(ctx, "output") and not _on_line(ctx, "overwrite") and _is_stdout(words):

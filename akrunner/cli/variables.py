@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping
 
 from akrunner.checks import check_host
+from akrunner.cli import records
 from akrunner.cli.stderr import say
 from akrunner.errors import ConfigError
 from akrunner.jobfile import HEADS
@@ -78,9 +80,12 @@ def _refused(name: str, value: object) -> str:
 
 
 def tell(command: str) -> None:
-    """Print to stderr what is wrong with the names of this process's variables. Args: command: as for `unread`."""
+    """Say on stderr what is wrong with the names of this process's variables. Args: command: as for `unread`."""
     for told in unread(os.environ, command):
-        say(f"akrunner: {told}")
+        if records.active():
+            records.say(f"akrunner: {told}", logging.WARNING)
+        else:
+            say(f"akrunner: {told}")
 
 
 def unread(environment: Mapping[str, str], command: str) -> list[str]:

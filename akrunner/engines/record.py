@@ -79,4 +79,5 @@ def _told(failure: TaskFailure) -> Mapping[str, Any]:
 
 
 def _short(text: str) -> str:
-    return redacted(text[-_CHARACTERS:])
+    # before it is cut: a secret may be known by what stands before it
+    return redacted(text)[-_CHARACTERS:]

@@ -70,7 +70,7 @@ def _no_object(url: str) -> str:
         return f"it names no {'file' if bucket else 'bucket'}: {scheme}://BUCKET/PATH/TO/FILE"
     # ARNs of access points have other characters, too
     if scheme.lower() in _S3 and not _BUCKET.fullmatch(bucket) and not bucket.startswith("arn:"):
-        return redacted(f"it is no URL: no bucket is called {bucket[:_SAID]!r}")
+        return f"it is no URL: no bucket is called {redacted(url).partition('://')[2].partition('/')[0][:_SAID]!r}"
     return ""
 
 

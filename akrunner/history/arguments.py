@@ -135,7 +135,8 @@ def without_secrets(words: Sequence[str]) -> list[str]:
         name, equals, value = word.partition("=")
         # --param name=value, whose name stands in the word behind the flag
         inner, inner_equals, _ = value.partition("=")
-        if follows and not word.startswith("-"):
+        if follows and not word.startswith("--"):
+            # a secret may begin with one -
             made.append(_HIDDEN)
         elif equals and value and (name in _SECRET_FLAGS or ("://" not in word and means_secret(name))):
             made.append(f"{name}={_HIDDEN}")

@@ -76,8 +76,14 @@ def claim(folder: str) -> tuple[str, str]:
         except FileExistsError:
             # another process has taken the number at this moment
             continue
-        with private_file(os.path.join(folder, _NEWEST)) as f:
-            f.write(str(number))
+        try:
+            with private_file(os.path.join(folder, _NEWEST)) as f:
+                f.write(str(number))
+        except OSError:
+            # a run without a record is none
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+            raise
         return f"r{number}", path
     raise AssertionError("numbers do not end")
 
@@ -111,8 +117,12 @@ def meant(folder: str, name: str) -> int:
         return int(found[1])
     back = re.fullmatch(r"last(?:-(\d{1,9}))?", name)
     at = int(back[1] or 0) if back else None
-    if at is not None and at < len(there):
-        return there[at]
+    if at is not None:
+        # one that is being made, or was given up, has no record
+        made = (number for number in there if os.path.exists(os.path.join(path_of(folder, number), record.FILE)))
+        wanted = next(itertools.islice(made, at, None), None)
+        if wanted is not None:
+            return wanted
     if not there:
         raise ConfigError(f"run {name!r}: no run is kept yet in {folder}")
     if found or at is not None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import os
+import secrets
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -13,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from akrunner.codes import code_of, with_code
-from akrunner.errors import AkrunnerError
+from akrunner.errors import JobCancelledError
 from akrunner.foreign import redacted
 from akrunner.history.reported import latest
 from akrunner.leftovers import started
 from akrunner.leftovers.private import private_file
+from akrunner.outcomes import end_of, short_code
 
 #: raised when a reader of older records would misunderstand newer ones
 VERSION = 1
@@ -159,7 +161,7 @@ def write(folder: str, record: Record) -> None:
     """Put a record into a run's directory, whole or not at all. Raises: OSError: it cannot be written."""
     path = os.path.join(folder, FILE)
     # threads of one process may write the same record
-    new = f"{path}.{os.getpid()}.new"
+    new = f"{path}.{secrets.token_hex(4)}.new"
     try:
         with private_file(new, encoding="utf-8") as f:
             f.write(json.dumps(plain(vars(record)), indent=1, allow_nan=False, default=str) + "\n")
@@ -206,14 +208,16 @@ def failed(error: BaseException, warnings: Sequence[str]) -> dict[str, Any]:
     Args:
         warnings: those of before the end.
     """
-    known = isinstance(error, Exception) and type(error).__name__ != "JobCancelledError"
     first = getattr(error, "failure", None)
+    # a panic in Rust code (polars) is a BaseException but no Exception
+    is_signal = not isinstance(error, Exception) and type(error).__name__ != "PanicException"
+    end = None if is_signal else end_of(error)
     return {
-        "state": FAILED if known else STOPPED,
+        "state": STOPPED if end is None or isinstance(error, JobCancelledError) else FAILED,
         "ended": time.time(),
-        "error": type(error).__name__,
-        "message": short(str(error.args[0]) if error.args else ""),
-        "error_code": error.code if isinstance(error, AkrunnerError) else "",
+        "error": type(error).__name__ if end is None else end.name,
+        "message": short((str(error.args[0]) if error.args else "") if end is None else end.message),
+        "error_code": "" if end is None else short_code(error, end),
         "failure": _told(first) if first is not None else None,
         "others": [_told(other) for other in getattr(error, "others", ())],
         "warnings": shortened(warnings),
@@ -231,4 +235,5 @@ def _told(failure: Any) -> Mapping[str, Any]:
 
 def short(text: str) -> str:
     """Return the end of a text, without secrets."""
-    return redacted(text[-_CHARACTERS:])
+    # before it is cut: a secret may be known by what stands before it
+    return redacted(text)[-_CHARACTERS:]

@@ -13,6 +13,8 @@ from akrunner.leftovers.private import private_file
 
 METRICS, PROGRESS, STATES = "metrics.jsonl", "progress.jsonl", "states.jsonl"
 _MOST_BYTES = 4 << 20
+#: bytes of a file's end that are looked at first for its last line
+_END_BYTES = 1 << 16
 
 
 class Series:
@@ -84,7 +86,36 @@ def read(run: str, name: str) -> Iterator[dict[str, Any]]:
         return
     with file:
         for line in file:
-            with contextlib.suppress(ValueError):
-                found = json.loads(line)
-                if isinstance(found, dict) and line.endswith(b"\n"):
-                    yield found
+            found = _moment(line)
+            if found is not None:
+                yield found
+
+
+def last(run: str, name: str) -> dict[str, Any] | None:
+    """Return the last moment of a series, as `read` would yield it, of which only the end of the file is read; None: there is none."""
+    try:
+        with open(os.path.join(run, name), "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            length = _END_BYTES
+            while True:
+                file.seek(max(0, size - length))
+                lines = file.read(min(size, length)).splitlines(keepends=True)
+                # the first one is whole only at the beginning of the file
+                for line in reversed(lines[length < size :]):
+                    found = _moment(line)
+                    if found is not None:
+                        return found
+                if length >= size:
+                    return None
+                length *= 4
+    except OSError:
+        return None
+
+
+def _moment(line: bytes) -> dict[str, Any] | None:
+    """Return the moment of a line; None if it is not whole."""
+    with contextlib.suppress(ValueError):
+        found = json.loads(line)
+        if isinstance(found, dict) and line.endswith(b"\n"):
+            return found
+    return None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from akrunner.codes import link
+from akrunner.foreign import redacted
 from akrunner.history import logs
 from akrunner.history.record import LOST, RUNNING, SUBMITTED, Record
 from akrunner.history.words import number, ranked, took, value
@@ -100,7 +101,9 @@ def failures(run: Record) -> list[Failed]:
     if not run.error:
         return []
     first = run.failure or {}
-    made = [Failed(f"{run.error}: {run.message}", _texts(first), run.short_code, link(run.short_code))]
+    title, _, rest = f"{run.error}: {run.message}".partition("\n")
+    more = [("More", rest.strip("\n"))] if rest.strip() else []
+    made = [Failed(title, [*more, *_texts(first)], run.short_code, link(run.short_code))]
     made += [Failed(f"[{other.get('task')}] {other.get('what')}", _texts(other)) for other in run.others]
     return made
 
@@ -188,7 +191,8 @@ def _tail(folder: str, task: str) -> Log:
 def _shortened(lines: Sequence[str]) -> Iterator[str]:
     """Yield the last lines, the last one first, as long as there is room."""
     room = _CHARACTERS
-    for line in reversed(lines):
+    # before a line is cut: a secret may be known by what stands behind it
+    for line in reversed(redacted("\n".join(lines)).split("\n") if lines else []):
         if room <= 0:
             return
         yield line[:room]

@@ -21,8 +21,6 @@ _STATS = (
     "attempt",
     "bad_rows",
 )
-#: what is about the machine and the moment, and differs between all runs
-_ABSENT = "-"
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Run(Record):
         """The numbers of rows in and out, also of a job that has failed or still runs; None if they are not known."""
         if self.stats is not None:
             return self.stats["rows_in"], self.stats["rows_out"]
-        last = next(iter(self.progress[-1:]), None)
+        last = series.last(self.path, series.PROGRESS)
         return (last["rows_in"], last["rows_out"]) if last is not None else None
 
     def logs(self, task: str | None = None, follow: bool = False) -> Iterator[str]:
@@ -172,6 +172,7 @@ class _Clusters:
         error = (named[1] if named is not None else "JobError") if state == record.FAILED else ""
         message = record.short(message[named.end() :] if named is not None else message)
         ended = dataclasses.replace(run, state=state, ended=run.began + job.seconds, error=error, message=message)
+        ended = dataclasses.replace(ended, error_code=ended.short_code if error else "")
         try:
             record.write(run.path, Record(**{one.name: getattr(ended, one.name) for one in dataclasses.fields(Record)}))
         except OSError:
@@ -204,11 +205,16 @@ def logs(run: str | Run, task: str | None = None, follow: bool = False) -> Itera
         JobManagerLostError: the cluster of a detached job is gone while its lines are read.
     """
     found = get(run)
+    check_task(found, task)
     if found.detached is not None:
         return _of_cluster(found, task, follow)
-    if task is not None and task not in found.tasks:
-        raise ConfigError(f"task={task!r}: this run had {', '.join(found.tasks)}")
     return _lines(found, [task] if task is not None else [], follow)
+
+
+def check_task(run: Run, task: str | None) -> None:
+    """Check that a run had a task. Args: task: its name; None: all are meant. Raises: ConfigError: there was no such task."""
+    if task is not None and task not in run.tasks:
+        raise ConfigError(f"task={task!r}: this run had {', '.join(run.tasks)}")
 
 
 def _of_cluster(run: Run, task: str | None, follow: bool) -> Iterator[str]:
@@ -224,7 +230,7 @@ def _lines(run: Run, chosen: Collection[str], follow: bool) -> Iterator[str]:
     readers: dict[str, kept_logs.LogReader] = {}
     while True:
         # what a run that has ended has printed is all there
-        last = not follow or get(run).state != record.RUNNING
+        last = not follow or not _goes_on(run.path)
         for task in chosen or kept_logs.tasks(run.path):
             reader = readers.setdefault(task, kept_logs.LogReader(run.path, task))
             for line in reader.lines(last):
@@ -234,7 +240,20 @@ def _lines(run: Run, chosen: Collection[str], follow: bool) -> Iterator[str]:
         time.sleep(_FOLLOW_SECONDS)
 
 
+<<<<<<< HEAD
 @noting
+=======
+def _goes_on(path: str) -> bool:
+    """Whether a run still runs: of its files only the record is read. Args: path: the run's directory."""
+    try:
+        found = record.read(path)
+    except (OSError, ValueError):
+        # it was removed
+        return False
+    return found.state == record.RUNNING and not record.is_lost(found)
+
+
+>>>>>>> origin/g2
 def prune(days: float | None = None, size: int | str | None = None) -> list[str]:
     """Remove old runs; those that are running stay. akrunner does it by itself, about once an hour, when a run begins.
 

@@ -87,7 +87,11 @@ class _Handler(BaseHTTPRequestHandler):
             # a page of another site, whose name means this machine by now
             self._say(HTTPStatus.FORBIDDEN, "this address is not the one that akrunner runs --serve has printed")
             return
-        parts = urlsplit(self.path)
+        try:
+            parts = urlsplit(self.path)
+        except ValueError:
+            self._say(HTTPStatus.BAD_REQUEST, "this is no address of a page")
+            return
         given = parse_qs(parts.query)
         if "token" in given:
             self._enter(given["token"][0], parts.path)
@@ -136,6 +140,13 @@ class _Handler(BaseHTTPRequestHandler):
                     self._send(page.page(report, live=True), "text/html")
         except AkrunnerError as e:
             self._say(HTTPStatus.NOT_FOUND, str(e))
+        except OSError:
+            # the browser has gone
+            raise
+        except Exception as e:
+            words = f"this page cannot be made: {type(e).__name__}: {in_words(e)}"
+            print("".join(c if c.isprintable() else " " for c in f"akrunner: {path}: {words}"), file=sys.stderr)
+            self._say(HTTPStatus.INTERNAL_SERVER_ERROR, words)
 
     def _send(self, text: str, kind: str) -> None:
         self.send_response(HTTPStatus.OK)

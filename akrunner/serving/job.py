@@ -134,21 +134,24 @@ def run_predict_stream(
             )
         apart = {"follow": follow, "watch": watch, "watch_seconds": watch_seconds}
         page = page_of(given.report, given.keep_run)
-        run = Keeping("predict_stream", {**vars(given), **apart}, given.keep_run, page=page)
-        with in_time(given.timeout):
-            given = replace(given, **arriving_source(vars(given), follow, engine))
-            prepared = Prediction.prepare(given, engine, arriving=True)
-            prepared.keep(run, given, engine)
-            told.begun(run)
-            limits = narrowed(*prepared.job.supervision.waits)
-    return StreamJob(
-        lambda sink, cancel: keeping(prepared.table.bad, lambda: prepared.run(engine, sink, told.observer, cancel, watched)),
-        prepared.plan.result,
-        prepared.table.arriving,
-        limits=limits,
-        run=run.id,
-        to_its_end=lambda job: told.to_its_end(lambda: kept_to_its_end(run, job)),
-    )
+        # until the thread of the job has started, which ends both
+        with Keeping("predict_stream", {**vars(given), **apart}, given.keep_run, page=page) as run:
+            with in_time(given.timeout):
+                given = replace(given, **arriving_source(vars(given), follow, engine))
+                prepared = Prediction.prepare(given, engine, arriving=True)
+                prepared.keep(run, given, engine)
+                told.begun(run)
+                limits = narrowed(*prepared.job.supervision.waits)
+            return StreamJob(
+                lambda sink, cancel: keeping(
+                    prepared.table.bad, lambda: prepared.run(engine, sink, told.observer, cancel, watched)
+                ),
+                prepared.plan.result,
+                prepared.table.arriving,
+                limits=limits,
+                run=run.id,
+                to_its_end=lambda job: told.to_its_end(lambda: kept_to_its_end(run, job)),
+            )
 
 
 def checked(given: PredictArguments, install: bool = True) -> Prediction:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from akrunner import api
+from akrunner import api, runs
 from akrunner import model as models
 from akrunner.api import run_batch, run_stream, run_train
 from akrunner.engines.base import Outcome, Stats, TaskResult
@@ -26,6 +26,7 @@ from akrunner.model import saving
 from akrunner.prepare import job as preparing
 from akrunner.prepare.arguments import Arguments
 from akrunner.spec import Capabilities, TaskSpec
+from akrunner.stream_job import StreamJob
 
 CHIEF = TaskSpec("chief", 0)
 MAIN = "def main(task_config):\n    pass\n"
@@ -265,3 +266,20 @@ def test_a_table_of_pyflink_needs_its_engine(given: Any) -> None:
     table = type("Table", (types.SimpleNamespace,), {"__module__": "pyflink.table.table"})()
     with pytest.raises(ConfigError, match="give engine='flink'"):
         run_batch(given(source=table), None)
+
+
+@pytest.mark.parametrize(
+    ("error", "state"), [(RuntimeError("can't start new thread"), "failed"), (KeyboardInterrupt(), "stopped")]
+)
+def test_a_stream_whose_thread_does_not_start_has_ended(
+    error: BaseException, state: str, given: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: Any) -> StreamJob:
+        raise error
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(api, "StreamJob", none)
+    told: list[Any] = []
+    with pytest.raises(type(error)):
+        run_stream(given(output_schema="a bigint", keep_run=True, notify=told.append), False, None)
+    assert runs.get("last").state == state and [one["ok"] for one in told] == [False]

@@ -38,7 +38,7 @@ MAY: dict[str, set[str]] = {
     "dtypes": {"arrays", "column_types", "errors", "schema"},
     "spec": {"checks", "errors", "schema", "wire"},
     "codec": {"arrays", "column_types", "errors", "foreign", "schema", "wire"},
-    "history": {"codes", "errors", "foreign", "leftovers", "options", "redact"},
+    "history": {"codes", "errors", "foreign", "leftovers", "options", "outcomes", "redact"},
     "reports": {"codes", "errors", "folders", "foreign", "history", "launch"},
     "installed": {"errors", "foreign"},
     "outcomes": {"codes", "errors", "foreign"},

@@ -77,6 +77,14 @@ def test_how_a_command_has_failed_is_one_record(logged: bool, capfd: pytest.Capt
     assert [(one["message"], one["error"], one["exit_code"], one["error_code"]) for one in told] == expected
 
 
+def test_a_variable_that_is_not_read_is_a_record(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AKRUNNER_NUM_WORKER", "2")
+    assert main(["run", "no-such-script.py", "-i", "t.csv", "--log-format", "json"]) == 2
+    first, second = (json.loads(line) for line in capfd.readouterr().err.splitlines())
+    assert first["level"] == "warning" and "AKRUNNER_NUM_WORKER is not read" in first["message"]
+    assert second["level"] == "error"
+
+
 def test_the_command_line(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "no-such-script.py", "-i", "t.csv", "--log-format", "json"]) == 2
     [line] = capfd.readouterr().err.splitlines()

@@ -69,6 +69,11 @@ def test_of_an_object_of_python_its_type_is_told() -> None:
     }
 
 
+def test_an_argument_of_the_script_is_hidden_that_begins_with_a_dash() -> None:
+    made = kept(script_args=["--password", "-GEHEIM3"])
+    assert made.values["script_args"] == ["--password", "***"] and made.left_out == {"script_args": "secret"}
+
+
 def test_an_argument_that_is_very_long_is_left_out() -> None:
     made = kept(source=["a" * 1000] * 300)
     assert made.values == {"source": "<too long>"} and made.left_out == {"source": "it is too long to be kept"}
@@ -88,6 +93,9 @@ def test_an_argument_that_is_very_long_is_left_out() -> None:
             "run t.py --notify *** -q --notify=***",
         ),
         (["run", "kafka://h/t?key=id"], "run kafka://h/t?key=id"),
+        # a secret may begin with -
+        (["run", "s.py", "--", "--password", "-GEHEIM3", "x"], "run s.py -- --password *** x"),
+        (["run", "s.py", "--", "--password", "--size", "3"], "run s.py -- --password --size 3"),
     ],
 )
 def test_a_command_line_has_no_secrets(words: list[str], told: str) -> None:

@@ -49,6 +49,20 @@ def test_names_count_upwards_also_when_two_want_the_same(root: str) -> None:
     assert made(root) == "r6"
 
 
+def test_a_disk_that_is_full_leaves_no_run_without_a_record(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(root)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(places, "private_file", full)
+    with pytest.raises(OSError, match="No space"):
+        places.claim(root)
+    assert places.numbers(root) == [1]
+    os.mkdir(os.path.join(root, "r2"))
+    assert places.meant(root, "last") == 1
+
+
 def test_a_run_is_found_by_its_name_its_number_and_its_place(root: str) -> None:
     for _ in range(3):
         made(root)

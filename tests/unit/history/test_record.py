@@ -87,6 +87,24 @@ def test_a_failure_is_told_without_secrets_and_no_longer_than_others() -> None:
     assert record.failed(KeyboardInterrupt(), [])["state"] == record.STOPPED
 
 
+@pytest.mark.parametrize(
+    ("error", "name", "code"),
+    [
+        (KeyError("x"), "InternalError", "AK002"),
+        (type("PanicException", (BaseException,), {})("?"), "InternalError", "AK002"),
+        (ScriptFailedError("no such words"), "ScriptFailedError", ScriptFailedError("no such words").code),
+    ],
+)
+def test_a_failure_is_kept_as_a_command_tells_it(error: BaseException, name: str, code: str) -> None:
+    told = record.failed(error, [])
+    assert (told["state"], told["error"], told["error_code"]) == (record.FAILED, name, code)
+
+
+def test_a_text_is_cut_after_its_secrets_are_hidden() -> None:
+    told = record.short(f"postgresql://user:SuperSecretPassword@host/{'x' * (20_000 - 14)}")
+    assert "Password" not in told and len(told) == 20_000
+
+
 def test_how_long_a_run_took() -> None:
     assert Record(**{**vars(BEGUN), "ended": 103.5}).seconds == 3.5
     assert BEGUN.seconds > 1e9

@@ -6,6 +6,8 @@ import itertools
 import json
 from pathlib import Path
 
+import pytest
+
 from akrunner.history import series
 from akrunner.history.series import METRICS, Series
 from tests.conftest import no_file_longer_than
@@ -63,3 +65,12 @@ def test_of_tasks_that_take_turns_none_is_left_out(tmp_path: Path) -> None:
     made.close()
     found = [one["task"] for one in series.read(str(tmp_path), METRICS)]
     assert len(found) < 60 and found[-6:].count("chief:0") == found[-6:].count("worker:0") == 3
+
+
+@pytest.mark.parametrize("size", [0, 100, 70_000, 300_000])
+@pytest.mark.parametrize("end", ["", '{"at": ', "\n"])
+def test_the_last_moment_is_read_from_the_end(size: int, end: str, tmp_path: Path) -> None:
+    assert series.last(str(tmp_path), series.PROGRESS) is None
+    text = f'{{"at": 1}}\n{{"at": 2, "x": "{"x" * size}"}}\n{end}'
+    (tmp_path / series.PROGRESS).write_text(text)
+    assert series.last(str(tmp_path), series.PROGRESS) == list(series.read(str(tmp_path), series.PROGRESS))[-1]

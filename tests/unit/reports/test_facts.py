@@ -41,13 +41,17 @@ def test_the_failure_comes_with_its_traceback() -> None:
     failed = run(
         state=record.FAILED,
         error="JobError",
-        message="[worker:0] it failed",
+        message="[worker:0] it failed\nline 2\nline 3",
         failure=first,
         others=[{"task": "chief:0", "what": "was done"}],
     )
     told = facts.failures(failed)
     assert told[0].title == "JobError: [worker:0] it failed"
-    assert told[0].texts == [("Traceback", "Traceback ..."), ("How its process ended", "exit code 1")]
+    assert told[0].texts == [
+        ("More", "line 2\nline 3"),
+        ("Traceback", "Traceback ..."),
+        ("How its process ended", "exit code 1"),
+    ]
     assert told[1].title == "[chief:0] was done" and told[1].texts == []
     assert facts.failures(run()) == [] and "was killed" in facts.failures(run(state=record.LOST))[0].texts[0][1]
 
@@ -78,6 +82,15 @@ def test_tables() -> None:
     )
     assert dict(facts.arguments(run()).rows)["called"] == "akrunner.run() in Python"
     assert ("tensorflow", "2.20") in facts.versions(run(versions={"tensorflow": "2.20"})).rows
+
+
+def test_a_secret_in_a_line_that_is_cut_is_hidden(tmp_path: Path) -> None:
+    copy = LogCopy(str(tmp_path), "chief:0")
+    url = "postgresql://user:SuperSecretPassword@host/x"
+    copy.write(f"{url}\n{'y' * (20_000 - 28)}\n".encode())
+    copy.close()
+    (told,) = facts.log_tails(str(tmp_path))
+    assert "Super" not in "".join(told.lines) and told.lines[0].startswith("postgresql://user:***")
 
 
 def test_the_ends_of_logs(tmp_path: Path) -> None:

@@ -138,6 +138,9 @@ def test_a_cluster_says_what_became_of_a_detached_job(
     assert [one.state for one in found] == [ours] * 2 and asked == ["h:1"]
     assert found[0].message == ("it divided by zero" if ours == "failed" else "")
     assert found[0].error == ("ScriptFailedError" if ours == "failed" else "")
+    assert found[0].error_code == (found[0].short_code if ours == "failed" else "") and bool(found[0].error_code) == (
+        ours == "failed"
+    )
     # what has ended is known from now on, also when the cluster has forgotten it
     monkeypatch.setattr(detached, "listed", lambda master: [])
     assert runs.get("last").state == ours
@@ -156,7 +159,9 @@ def test_the_lines_of_a_detached_job_come_from_its_cluster(make: Make, monkeypat
     monkeypatch.setattr(detached, "listed", lambda master: [])
     lines = ["[chief:0] a", "3 s: 5 rows in", "[worker:0] b"]
     monkeypatch.setattr(detached, "logs", lambda master, job, follow: iter(lines if (master, job) == ("h:1", "0abc") else []))
-    make(state=record.SUBMITTED, ended=None, detached=DETACHED)
+    make(state=record.SUBMITTED, ended=None, detached=DETACHED, tasks=["chief:0", "worker:0"])
+    with pytest.raises(ConfigError, match="this run had chief:0, worker:0"):
+        runs.logs("last", "worker:9")
     assert list(runs.logs("last")) == lines and list(runs.logs("last", "worker:0")) == ["b"]
 
 

@@ -71,6 +71,20 @@ def test_who_does_not_know_it_gets_nothing(server: RunServer, make: Make) -> Non
     assert asked(server, "/", **cookie(server), Host=f"localhost:{port}")[0] == 200
 
 
+def test_what_is_no_address_and_a_page_that_cannot_be_made_are_answered(
+    server: RunServer, make: Make, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    make()
+    with socket.create_connection(server.server_address[:2], timeout=10) as connection:  # type: ignore[arg-type]
+        connection.sendall(f"GET http://[ HTTP/1.0\r\nHost: localhost:{server.server_address[1]}\r\n\r\n".encode())
+        assert b" 400 " in connection.makefile("rb").readline()
+    monkeypatch.setattr(page, "told", lambda *_: 1 // 0)
+    status, text, _ = asked(server, "/runs/r1", **cookie(server))
+    assert status == 500 and "ZeroDivisionError" in text
+    # a line, and no traceback
+    assert capfd.readouterr().err.count("\n") == 1
+
+
 def test_it_listens_on_this_machine_alone(server: RunServer) -> None:
     assert server.server_address[0] == "127.0.0.1"
     with pytest.raises(ConfigError, match=r"port=\d+: .*; --port 0 takes one that is free"):
