@@ -240,9 +240,6 @@ def _lines(run: Run, chosen: Collection[str], follow: bool) -> Iterator[str]:
         time.sleep(_FOLLOW_SECONDS)
 
 
-<<<<<<< HEAD
-@noting
-=======
 def _goes_on(path: str) -> bool:
     """Whether a run still runs: of its files only the record is read. Args: path: the run's directory."""
     try:
@@ -253,7 +250,7 @@ def _goes_on(path: str) -> bool:
     return found.state == record.RUNNING and not record.is_lost(found)
 
 
->>>>>>> origin/g2
+@noting
 def prune(days: float | None = None, size: int | str | None = None) -> list[str]:
     """Remove old runs; those that are running stay. akrunner does it by itself, about once an hour, when a run begins.
 
