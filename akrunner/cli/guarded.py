@@ -13,7 +13,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 from rich.text import Text
@@ -132,9 +132,16 @@ def _warnings_in_words() -> Iterator[None]:
     """In the block, print what akrunner itself warns of as a command does, without Python's class, file and line."""
     usual = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
         if not filename.startswith(_OURS):
-            usual(message, category, filename, lineno, *rest)
+            usual(message, category, filename, lineno, file, line)
         elif records.active():
             records.say(str(message), logging.WARNING)
         else:
