@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import errno
 import importlib.util
+import os
 import re
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +44,38 @@ def test_every_message_of_the_source_has_one_code() -> None:
     assert [one.code for one in map(families().__getitem__, unused) if not one.is_rest and not one.foreign] == []
     assert module.INDEX.read_text() == module.index(found), "run scripts/gen-codes"
     assert module.PAGE.read_text() == module.page(found), "run scripts/gen-codes"
+
+
+def literals() -> Iterator[str]:
+    """Yield what stands between the gaps of each text in the source, and the system's words that messages are put together with."""
+    for path in (ROOT / "akrunner").rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+                yield node.value
+    yield from (one.name for one in signal.Signals)
+    yield from map(os.strerror, errno.errorcode)
+
+
+def is_said(piece: str, said: frozenset[str]) -> bool:
+    """Whether a piece stands in one of the texts, or is the end of one, at most one whole text, and the beginning of another."""
+    if any(piece in one for one in said):
+        return True
+    ends = [at for at in range(4, len(piece)) if any(one.endswith(piece[:at]) for one in said)]
+    begins = [at for at in range(1, len(piece) - 3) if any(one.startswith(piece[at:]) for one in said)]
+    return any(end == begin or (end < begin and piece[end:begin] in said) for end in ends for begin in begins)
+
+
+def test_pieces_that_are_put_together_while_a_job_runs_are_said_by_somebody() -> None:
+    said = frozenset(literals())
+    pieces = [
+        (one.code, part) for one in families().values() for piece in one.foreign for part in piece.removeprefix("^").split("*")
+    ]
+    assert len(pieces) > 50 and [piece for piece in pieces if not is_said(piece[1], said)] == []
+    assert not any(
+        is_said(one, said) for one in ("SIGKILX (exit code", "ended before it told that it had started", "stdout was shut")
+    )
 
 
 def test_each_class_has_a_code_for_whatever_else_it_says() -> None:
