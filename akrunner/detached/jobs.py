@@ -275,13 +275,16 @@ def _absolute(path: Any) -> str:
     return os.path.abspath(os.path.expanduser(text)) + "/" * text.endswith("/")
 
 
-def listed(master: str) -> list[Status]:
+def listed(master: str, seconds: float = 20.0) -> list[Status]:
     """Return the akrunner jobs that a cluster knows, the newest first.
 
+    Args:
+        master: "host:port" of the cluster.
+        seconds: how long its answer may take.
     Raises:
         ConfigError: there is no such cluster.
     """
-    jobs = sorted(Rest(master).jobs(), key=lambda job: -int(job["start-time"]))
+    jobs = sorted(Rest(master, seconds).jobs(), key=lambda job: -int(job["start-time"]))
     return [_status(job) for job in jobs if job["name"].startswith(_NAME)]
 
 

@@ -20,6 +20,8 @@ from akrunner.history.reported import latest
 #: Flink's words for how a job has ended -> ours
 _ENDED = {"FINISHED": record.SUCCEEDED, "FAILED": record.FAILED, "CANCELED": record.STOPPED}
 _FOLLOW_SECONDS = 0.2
+#: how long a cluster may take to say what became of its jobs: who lists runs does not wait for one that is gone
+_ASK_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ class _Clusters:
             from akrunner.detached import listed as on_cluster
 
             try:
-                self._known[master] = {job.id: job for job in on_cluster(master)}
+                self._known[master] = {job.id: job for job in on_cluster(master, _ASK_SECONDS)}
             except (ConfigError, JobManagerLostError):
                 self._known[master] = {}
         return self._known[master]

@@ -127,7 +127,7 @@ def test_a_cluster_says_what_became_of_a_detached_job(
 ) -> None:
     job = Status("0abc", DETACHED["name"], state, 12.0, 1, 0)
     asked: list[str] = []
-    monkeypatch.setattr(detached, "listed", lambda master: asked.append(master) or [job])
+    monkeypatch.setattr(detached, "listed", lambda master, _: asked.append(master) or [job])
     monkeypatch.setattr(
         detached, "status", lambda *_: Status(**{**vars(job), "error": "ScriptFailedError: it divided by zero"})
     )
@@ -142,12 +142,13 @@ def test_a_cluster_says_what_became_of_a_detached_job(
         ours == "failed"
     )
     # what has ended is known from now on, also when the cluster has forgotten it
-    monkeypatch.setattr(detached, "listed", lambda master: [])
+    monkeypatch.setattr(detached, "listed", lambda master, _: [])
     assert runs.get("last").state == ours
 
 
 def test_a_cluster_that_does_not_answer_is_no_error(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(master: str) -> Any:
+    def none(master: str, seconds: float) -> Any:
+        assert seconds <= 2
         raise ClusterError("nobody answers")
 
     monkeypatch.setattr(detached, "listed", none)
@@ -156,7 +157,7 @@ def test_a_cluster_that_does_not_answer_is_no_error(make: Make, monkeypatch: pyt
 
 
 def test_the_lines_of_a_detached_job_come_from_its_cluster(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(detached, "listed", lambda master: [])
+    monkeypatch.setattr(detached, "listed", lambda master, _: [])
     lines = ["[chief:0] a", "3 s: 5 rows in", "[worker:0] b"]
     monkeypatch.setattr(detached, "logs", lambda master, job, follow: iter(lines if (master, job) == ("h:1", "0abc") else []))
     make(state=record.SUBMITTED, ended=None, detached=DETACHED, tasks=["chief:0", "worker:0"])
