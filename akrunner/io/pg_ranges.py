@@ -281,7 +281,9 @@ def _check_finite(array: pa.Array, name: str, shown: str) -> None:
     else:
         return
     if odd:
+        said = in_query(name)
+        way = f"{said}::text[]" if pa.types.is_list(array.type) else f"CASE WHEN isfinite({said}) THEN {said} END"
         raise SourceError(
-            f"source: {shown}: column {name!r} has 'infinity', which no type here has; leave ?table= out and write the query: "
-            f"--select \"SELECT NULLIF({in_query(name)}, 'infinity') AS {in_query(name)}, ... FROM ...\" (select=)"
+            f"source: {shown}: column {name!r} has 'infinity' or '-infinity', which no type here has; leave ?table= out and write "
+            f"the query: --select 'SELECT {way} AS {said}, ... FROM ...' (select=)"
         )

@@ -24,6 +24,7 @@ import pytest
 import akrunner
 from akrunner.io import systems
 from akrunner.io.systems import apart
+from akrunner.io.systems import postgres as postgres_system
 from tests import hosts
 from tests.conftest import NOT_RUN, Script, wait_for
 from tests.servers.postgres import PASSWORD, Postgres
@@ -430,7 +431,7 @@ def test_the_database_runs_a_query(kept: Kept, copy: Callable[..., Any]) -> None
         assert counted.table.to_pylist() == [{"n": 6}]
         return
     kept.sql("CREATE TABLE t (id bigint, s varchar(10))", "INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, NULL)")
-    query = 'SELECT id AS "ID", s FROM t WHERE s IS NOT NULL ORDER BY id DESC'
+    query = 'SELECT id AS "ID", s FROM t WHERE s IS NOT NULL ORDER BY id DESC -- the newest first'
     assert copy(bare(kept), select=query).table.to_pylist() == [
         {"ID": 2, "s": b"y"},
         {"ID": 1, "s": b"x"},
@@ -589,6 +590,72 @@ def test_what_would_be_another_value_is_refused(postgres: Postgres, copy: Callab
         copy(postgres.url + "?table=t")
     # nobody asks for it
     assert copy(postgres.url + "?table=t", columns=["id"], output_schema="id bigint").table.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [("date '-infinity'", "CASE WHEN isfinite"), ("ARRAY[timestamp 'infinity']", r"x::text\[\]")]
+)
+def test_the_query_that_is_proposed_for_infinity_runs(postgres: Postgres, value: str, words: str) -> None:
+    postgres.sql(f"CREATE TABLE odd AS SELECT {value} AS x, '[5:6]={{1,2}}'::int[] AS a")
+    table = postgres_system.SYSTEM.open(f"{postgres.url}?table=odd", None, None)
+    with pytest.raises(akrunner.SourceError, match=words) as told:
+        list(table.batches())
+    way = re.search("'(SELECT .*), \\.\\.\\. FROM", str(told.value))
+    assert way is not None
+    # a query may end in a comment, and an array may begin at 5
+    proposed = postgres_system.SYSTEM.open(postgres.url, f"{way[1]}, a FROM odd -- why", None)
+    (found,) = pa.Table.from_batches(proposed.batches()).to_pylist()
+    assert found in ({"x": None, "a": [1, 2]}, {"x": ["infinity"], "a": [1, 2]})
+
+
+def test_of_two_jobs_that_replace_the_rows_one_wins(postgres: Postgres) -> None:
+    rows, more = pa.record_batch({"id": [1, 2]}), pa.record_batch({"id": [2, 3]})
+    url = f"{postgres.url}?table=t"
+    # keys may be those of the old rows, and identities are taken as they are
+    postgres.sql("CREATE TABLE t(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY)", "INSERT INTO t VALUES (DEFAULT)")
+    first, second = (postgres_system.SYSTEM.output(url, rows.schema, True) for _ in range(2))
+    first.write_rows(rows)
+    first._send()
+    second.write_rows(more)
+    second._send()
+    added = postgres_system.SYSTEM.output(url, rows.schema, False)
+    added.write_rows(pa.record_batch({"id": [9]}))
+    # its rows are not committed, and nobody waits for it
+    added._send()
+    second.commit()
+    first.commit()
+    added.commit()
+    assert sorted(postgres.sql("SELECT id FROM t")) == [(1,), (2,), (9,)]
+
+
+def test_a_deferred_constraint_that_refuses_the_commit_is_no_lost_connection(postgres: Postgres) -> None:
+    postgres.sql("CREATE TABLE df(id bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)", "INSERT INTO df VALUES (5)")
+    rows = pa.record_batch({"id": [5]})
+    out = postgres_system.SYSTEM.output(f"{postgres.url}?table=df", rows.schema, False)
+    out.write_rows(rows)
+    with pytest.raises(akrunner.WriteError, match="has refused the commit, so no row was written: .*duplicate key"):
+        out.commit()
+    out.abort()
+    assert postgres.sql("SELECT count(*) FROM df") == [(1,)]
+
+
+def test_a_user_who_may_not_insert_is_told_before_the_job(postgres: Postgres) -> None:
+    postgres.sql(
+        "CREATE TABLE priv(id bigint, s text)",
+        "DROP ROLE IF EXISTS poor",
+        f"CREATE ROLE poor LOGIN PASSWORD '{PASSWORD}'",
+        "GRANT USAGE ON SCHEMA public TO poor",
+        "GRANT INSERT(s) ON priv TO poor",
+    )
+    url = postgres.url.replace("//akr@", "//poor@") + "?table=priv"
+    with pytest.raises(
+        akrunner.SinkError, match=r"may not insert rows \(column 'id'\): GRANT INSERT \(\"id\"\) ON public.priv TO"
+    ):
+        postgres_system.SYSTEM.output(url, pa.schema([("id", pa.int64())]), False)
+    out = postgres_system.SYSTEM.output(url, pa.schema([("s", pa.string())]), False)
+    out.write_rows(pa.record_batch({"s": ["a"]}))
+    out.commit()
+    postgres.sql("DROP OWNED BY poor", "DROP ROLE poor")
 
 
 def test_rows_are_cast_to_the_columns_that_are_there(postgres: Postgres, copy: Callable[..., Any]) -> None:

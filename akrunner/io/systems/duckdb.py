@@ -38,9 +38,9 @@ class _DuckDB:
             check_query(query, "select", SourceError)
         with ours(SourceError, what), contextlib.closing(_connected(path, what, SourceError)) as connection:
             text = query.strip().rstrip(";") if query is not None else f"SELECT * FROM {_table(connection, place)}"
-            schema = duckdb_reader(connection.sql(f"SELECT * FROM ({text}) LIMIT 0")).schema
+            schema = duckdb_reader(connection.sql(f"SELECT * FROM ({text}\n) LIMIT 0")).schema
             if columns is not None and set(columns) <= set(schema.names):
-                text = f"SELECT {', '.join(map(quoted, columns))} FROM ({text})"
+                text = f"SELECT {', '.join(map(quoted, columns))} FROM ({text}\n)"
                 schema = pa.schema([schema.field(name) for name in columns])
         running: list[Any] = []
 

@@ -83,8 +83,11 @@ def _described(cursor: Any, field: pa.Field, decimals: str | None, shown: str) -
     name, word = quoted(field.name), _word(cursor, field)
     array = word.startswith("_")
     of = word[1:] if array else word
-    text = f"{name}::text[]" if array else f"{name}::text"
     looks = (f"array_ndims({name})", "has arrays of arrays, which would be flat: turn them into text") if array else ("", "")
+    if array:
+        # a slice begins at 1; the driver refuses arrays that begin elsewhere, and lists do not say where they begin
+        name = f"{name}[:]"
+    text = f"{name}::text[]" if array else f"{name}::text"
     asked: dict[str, tuple[pa.DataType, str]] = {
         "oid": (pa.int64(), f"{name}::bigint{'[]' if array else ''}"),
         **{one: (pa.string(), text) for one in (*_AS_TEXT, "enum")},
@@ -105,7 +108,7 @@ def _described(cursor: Any, field: pa.Field, decimals: str | None, shown: str) -
             f"here; leave ?table= out and write the query, which the database runs: --select 'SELECT {way} AS {said}, ... "
             "FROM ...' (select=)"
         )
-    return Column(field.name, pa.list_(kind) if array else kind, f"{expression} AS {name}", looks)
+    return Column(field.name, pa.list_(kind) if array else kind, f"{expression} AS {quoted(field.name)}", looks)
 
 
 def _word(cursor: Any, field: pa.Field) -> str:

@@ -4,7 +4,8 @@
 
     postgresql://me@host/shop?table=sales            the table, read over several connections of one snapshot if it is large
     postgresql://me@host/shop, and a query           the database runs it
-    output: COPY into the table, or into a temporary one whose rows are cast, in one transaction
+    output: COPY into the table, in one transaction
+            COPY into a temporary one, if rows are cast or replace those that are there; at the commit from there into the table
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
-from akrunner.foreign import ours
+from akrunner.foreign import in_words, ours
 from akrunner.io import pg_ranges
 from akrunner.io.commits import last_step, still_runs
 from akrunner.io.paths import local_path
@@ -47,6 +48,12 @@ _CONNECT_SECONDS = 30
 #: libpq's options by which a connection ends two minutes after the network has gone silent; the system's own are hours
 _SILENCE = {"keepalives_idle": "60", "keepalives_interval": "15", "keepalives_count": "4", "tcp_user_timeout": "120000"}
 _WAIT = 0.1
+#: how many minutes the commit of a job waits for another one that replaces the rows of the same table
+_LOCK_MINUTES = 10
+#: how many seconds a job waits for a program that is just making the same table: it may go on for hours
+_MAKING_SECONDS = 30
+#: what PostgreSQL answers (SQLSTATE) if a lock did not come in time, and if two programs make one table at the same time
+_NO_LOCK, _MADE_TWICE = "55P03", "23505"
 
 
 class _Postgres:
@@ -68,7 +75,7 @@ class _Postgres:
                 "(--select), which the database runs"
             )
         with ours(SourceError, tried(place.shown, query)), place.reading() as cursor:
-            rows = place.named(cursor, table) if table is not None else f"({_inner(query or '')}) AS q"
+            rows = place.named(cursor, table) if table is not None else f"({_inner(query or '')}\n) AS q"
             schema = cursor.adbc_execute_schema(f"SELECT * FROM {rows}")
             if columns is not None and set(columns) <= set(schema.names):
                 schema = pa.schema([schema.field(schema.names.index(name)) for name in columns])
@@ -223,6 +230,7 @@ def _found(cursor: Any, table: str) -> str | None:
 
 
 def _inner(query: str) -> str:
+    """Return a query as it may stand within another one; what stands behind it begins a new line, as it may end in a comment."""
     return query.strip().rstrip(";")
 
 
@@ -356,18 +364,29 @@ class _Target(NamedTuple):
     Attributes:
         name: its name, quoted.
         place: (schema, name), not quoted.
+        kind: PostgreSQL's letter for what it is: "r" for a table, "v" for a view.
+        user: who writes to it, quoted.
         types: column -> PostgreSQL's words for its type.
         bare: column -> the same without a length or digits.
+        shut: the columns into which the user may not insert.
     """
 
     name: str
     place: tuple[str, str]
+    kind: str
+    user: str
     types: dict[str, str]
     bare: dict[str, str]
+    shut: list[str]
 
 
 class _Writing(Transaction):
-    """Writes rows to a table in one transaction."""
+    """Writes rows to a table in one transaction.
+
+    Rows that replace those of the table wait in a temporary one. Only at the commit does the job lock the table, which another job that
+    replaces its rows does too, and delete what is there then: also the rows of that other job. Programs that read the table or add rows
+    to it do not wait for this lock.
+    """
 
     def __init__(self, place: _Place, schema: pa.Schema, overwrite: bool) -> None:
         self._place, self._overwrite = place, overwrite
@@ -380,6 +399,8 @@ class _Writing(Transaction):
         #: from there to the output's table, "" if they are the same
         self._sent_to: tuple[str, str, bool] = ("", "", False)
         self._brings = ""
+        #: the statements that lock the output's table and delete its rows
+        self._clears: list[str] = []
         #: the columns that are booleans in the table
         self._truths: list[str] = []
         self._rows = 0
@@ -390,69 +411,128 @@ class _Writing(Transaction):
         Raises:
             SinkError: it cannot be done.
         """
-        self._begin(" WHERE false")
+        self._begin()
         self._connection.rollback()
 
-    def _begin(self, these: str = "") -> None:
-        """Begin the transaction's work: make the table, or prepare the existing one.
-
-        Args:
-            these: the condition for the old rows that `overwrite` deletes; "": all of them.
-        """
+    def _begin(self) -> None:
+        """Begin the transaction's work: make the table, or prepare the existing one."""
         cursor = self._cursor
         self._begun = True
+        # each statement has to see what others have committed until then, whatever the server's own setting is
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
         cursor.execute(pg_ranges.ENDLESS)
         # casts between times with and without a zone happen in the session's
         cursor.execute("SET LOCAL timezone = 'UTC'")
         target = self._target()
         declared = ", ".join(f"{quoted(one.name)} {one.type}" for one in self._columns)
         if target is None:
-            schema, dot, name = self._table.partition(".")
-            made = dotted(self._table)
-            cursor.execute(f"CREATE TABLE {made} ({declared})")
-            self._sent_to = (name, schema, False) if dot and name else (self._table, "", False)
+            self._make(declared)
             return
-        names = ", ".join(quoted(one.name) for one in self._columns)
         check_columns(
             pa.schema([(name, pa.null()) for name in target.types]),
             pa.schema([(one.name, pa.null()) for one in self._columns]),
             self._place.shown,
         )
+        self._check_rights(target)
         if self._overwrite:
-            # other readers of the table see its old rows until the commit
-            cursor.execute(f"DELETE FROM {target.name}{these}")
+            self._clear(target)
+        if not self._columns:
+            # they are not known yet: this is a rehearsal
+            return
         schema, name = target.place
-        if all(target.types[one.name] == one.type for one in self._columns):
+        # COPY takes no view, does not cast, and would bring new rows beside the old ones, whose keys they may have
+        if (
+            not self._overwrite
+            and target.kind not in ("v", "m")
+            and all(target.types[one.name] == one.type for one in self._columns)
+        ):
             self._sent_to = (name, schema, False)
             return
-        # COPY does not cast, so the rows go to a temporary table of their own types, and from there to the output's table
         cursor.execute(f"CREATE TEMPORARY TABLE akrunner_rows ({declared}) ON COMMIT DROP")
         self._truths = [one.name for one in self._columns if target.bare[one.name].rstrip("[]") == "boolean"]
+        names = ", ".join(quoted(one.name) for one in self._columns)
         # a cast to varchar(3) would cut a longer text, which INSERT refuses
         casts = ", ".join(f"{quoted(one.name)}::{target.bare[one.name]}" for one in self._columns)
-        self._brings = f"INSERT INTO {target.name} ({names}) SELECT {casts} FROM akrunner_rows"
+        # as COPY does, INSERT has to take the values of columns that are GENERATED ALWAYS AS IDENTITY
+        self._brings = f"INSERT INTO {target.name} ({names}) OVERRIDING SYSTEM VALUE SELECT {casts} FROM akrunner_rows"
         # run it now, without rows, to report early a type that cannot be cast or a missing right
         cursor.execute(self._brings)
         self._sent_to = ("akrunner_rows", "", True)
+
+    def _make(self, declared: str) -> None:
+        """Make the table.
+
+        Raises:
+            SinkError: another program makes it at the same time.
+        """
+        self._cursor.execute(f"SET LOCAL lock_timeout = '{_MAKING_SECONDS}s'")
+        try:
+            self._cursor.execute(f"CREATE TABLE {dotted(self._table)} ({declared})")
+        except Exception as e:
+            if _state(e) not in (_NO_LOCK, _MADE_TWICE):
+                raise
+            raise SinkError(
+                f"output: {self._place.shown}: another program makes the same table at this time; nothing was written: run the job "
+                "again when that one has ended, or name another table"
+            ) from None
+        schema, dot, name = self._table.partition(".")
+        self._sent_to = (name, schema, False) if dot and name else (self._table, "", False)
+
+    def _check_rights(self, target: _Target) -> None:
+        """Check that the user may insert rows.
+
+        Raises:
+            SinkError: the right is missing.
+        """
+        is_all = len(target.shut) == len(target.types)
+        shut = [one.name for one in self._columns if one.name in target.shut]
+        if not self._columns and is_all:
+            # which columns the job writes is not known yet
+            shut = target.shut
+        if not shut:
+            return
+        some = "" if is_all else f" ({', '.join(map(quoted, shut))})"
+        raise SinkError(
+            f"output: {self._place.shown}: the user may not insert rows (column {shut[0]!r}): GRANT INSERT{some} ON {target.name} "
+            f"TO {target.user}"
+        )
+
+    def _clear(self, target: _Target) -> None:
+        """Prepare to delete the table's rows. Other readers see them until the commit."""
+        # checks the right
+        self._cursor.execute(f"DELETE FROM {target.name} WHERE false")
+        # PostgreSQL locks no foreign table
+        locks = [f"LOCK TABLE {target.name} IN SHARE UPDATE EXCLUSIVE MODE"] if target.kind != "f" else []
+        self._clears = [f"SET LOCAL lock_timeout = '{_LOCK_MINUTES}min'", *locks, f"DELETE FROM {target.name}"]
 
     def _target(self) -> _Target | None:
         name = _found(self._cursor, self._table)
         if name is None:
             return None
         self._cursor.execute(
-            "SELECT attname, format_type(atttypid, atttypmod), format_type(atttypid, -1) FROM pg_attribute WHERE attrelid = "
-            "to_regclass($1) AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum",
+            "SELECT attname, format_type(atttypid, atttypmod), format_type(atttypid, -1), has_column_privilege(attrelid, attnum, "
+            "'INSERT') FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped AND attgenerated = '' "
+            "ORDER BY attnum",
             (name,),
         )
-        columns = [(str(column), str(whole), str(bare)) for column, whole, bare in self._cursor.fetchall()]
+        columns = [
+            (str(column), str(whole), str(bare), bool(is_open)) for column, whole, bare, is_open in self._cursor.fetchall()
+        ]
         self._cursor.execute(
-            "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = "
-            "to_regclass($1)",
+            "SELECT n.nspname, c.relname, c.relkind::text, quote_ident(current_user) FROM pg_class c JOIN pg_namespace n ON n.oid = "
+            "c.relnamespace WHERE c.oid = to_regclass($1)",
             (name,),
         )
-        schema, table = self._cursor.fetchone()
-        types = {column: whole for column, whole, _ in columns}
-        return _Target(name, (str(schema), str(table)), types, {column: bare for column, _, bare in columns})
+        schema, table, kind, user = map(str, self._cursor.fetchone())
+        return _Target(
+            name,
+            (schema, table),
+            kind,
+            user,
+            {column: whole for column, whole, _, _ in columns},
+            {column: bare for column, _, bare, _ in columns},
+            [column for column, _, _, is_open in columns if not is_open],
+        )
 
     def append(self, rows: pa.Table) -> None:
         if not self._begun:
@@ -466,19 +546,54 @@ class _Writing(Transaction):
     def commit(self) -> None:
         if not self._begun:
             self._begin()
-        if self._brings:
-            self._cursor.execute(self._brings)
+        self._bring()
         try:
             last_step(self._place.shown, self._connection.commit, elsewhere=True)
         except Exception as e:
             if still_runs(e):
                 raise
+            if _is_answer(e):
+                # a deferred constraint, for example
+                raise WriteError(
+                    f"output: {self._place.shown}: the database has refused the commit, so no row was written: {in_words(e)}"
+                ) from None
             raise WriteError(
                 f"output: {self._place.shown}: it is not known whether the rows are there: the connection was lost while they "
                 f"were committed ({e}); look at the table before you run the job again"
+            ) from None
+
+    def _bring(self) -> None:
+        """Copy rows that wait in a temporary table into the output's, in place of the old ones if they replace them.
+
+        Raises:
+            WriteError: another program keeps the table, or a row of it, locked.
+        """
+        try:
+            for statement in self._clears:
+                self._cursor.execute(statement)
+            if self._brings:
+                self._cursor.execute(self._brings)
+        except Exception as e:
+            if not self._clears or _state(e) != _NO_LOCK:
+                raise
+            raise WriteError(
+                f"output: {self._place.shown}: another program (a job that replaces the table's rows too, or VACUUM) has kept the table "
+                f"locked for {_LOCK_MINUTES} minutes; nothing was written: run the job again when that one has ended"
             ) from None
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
             self._cursor.close()
         self._connection.close()
+
+
+def _state(error: Exception) -> str:
+    """Return the SQLSTATE of a driver's error; "" if it has none."""
+    return str(getattr(error, "sqlstate", None) or "")
+
+
+def _is_answer(error: Exception) -> bool:
+    """Whether a driver's error is the server's own, by which nothing was committed: neither that of a connection (class 08) or of a
+    server that goes down (57), nor one that leaves it open (40003)."""
+    state = _state(error)
+    return bool(state) and not state.startswith(("08", "57")) and state != "40003"

@@ -248,7 +248,7 @@ def _schema_of(cursor: Any, query: str) -> pa.Schema:
     except Exception as e:
         if type(e).__name__ != "NotSupportedError":
             raise
-        asked(cursor, lambda: cursor.execute(f"SELECT * FROM ({query}) AS q WHERE 1 = 0"))
+        asked(cursor, lambda: cursor.execute(f"SELECT * FROM ({query}\n) AS q WHERE 1 = 0"))
         schema = cursor.fetch_record_batch().schema
     return pa.schema([pa.field(one.name, one.type, one.nullable) for one in schema])
 

@@ -69,7 +69,7 @@ class _Sqlite:
         ):
             table = _table(cursor, place) if query is None else ""
             declared = _columns_of(cursor, table) if table else {}
-            rows = quoted(table) if query is None else f"({query.strip().rstrip(';')}) AS q"
+            rows = quoted(table) if query is None else f"({query.strip().rstrip(';')}\n) AS q"
             found = _described(cursor, rows, columns, declared, place.shown)
         schema = pa.schema([(one.name, _TYPES[one.kind][0]) for one in found])
 

@@ -73,7 +73,7 @@ def test_rows_that_are_not_those_that_were_counted(server: Server) -> None:
     ):
         list(TABLE.rows(SCHEMA, [Range(0, 4, 2, 0, 2)]))
     server.read = lambda query: [pa.record_batch([[1], pa.array([-2147472692], pa.date32())], schema=SCHEMA)]
-    with pytest.raises(ReadError, match="column 'd' has 'infinity'"):
+    with pytest.raises(ReadError, match="column 'd' has 'infinity' .*'SELECT CASE WHEN isfinite.d. THEN d END AS d,"):
         list(TABLE.rows(SCHEMA, [Range(0, 4, 1, 0, 1)]))
     assert server.said[-1] == "closed"
 

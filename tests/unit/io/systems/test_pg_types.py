@@ -35,6 +35,9 @@ def test_types_that_are_the_same_and_those_that_are_text() -> None:
     assert described(pa.int32(), "oid")[1:3] == (pa.int64(), '"x"::bigint AS "x"')
     listed = described(pa.list_(pa.int32()), "_int4")
     assert listed.type == pa.list_(pa.int32()) and listed.looks[0] == 'array_ndims("x")'
+    # a slice begins at 1, wherever the array does
+    assert listed.expression == '"x"[:] AS "x"'
+    assert described(pa.list_(pa.int32()), "_uuid").expression == '"x"[:]::text[] AS "x"'
 
 
 def test_numerics() -> None:

@@ -73,6 +73,9 @@ class Cursor:
     def execute(self, query: str, values: Any = ()) -> None:
         self.server.said.append(query if not values else (query, *values))
         self.query = query
+        for pattern, error in self.server.fails.items():
+            if pattern != "commit" and re.search(pattern, query):
+                raise error
         self.rows = list(next((rows for pattern, rows in self.server.answers if re.search(pattern, query)), []))
 
     def fetchone(self) -> Any:
@@ -169,7 +172,7 @@ def test_a_query_is_run_as_it_is_over_one_connection(server: Server) -> None:
     table = SYSTEM.open("postgresql://h/d", " SELECT 1 AS x, 2 AS y; ", ["y"])
     assert table.schema.names == ["y"] and table.replayable
     assert [batch.to_pylist() for batch in table.batches()] == [[{"y": 1}, {"y": 2}]]
-    assert any("FROM (SELECT 1 AS x, 2 AS y) AS q" in one for one in server.said if isinstance(one, str))
+    assert any("FROM (SELECT 1 AS x, 2 AS y\n) AS q" in one for one in server.said if isinstance(one, str))
     assert all("READ ONLY" in one for one in server.said if isinstance(one, str) and one.startswith("SET TRANSACTION"))
 
 
@@ -262,44 +265,122 @@ def test_a_table_that_is_not_there_is_made(server: Server, table: str, made: str
     written(server, table=table).commit()
     name = table.rpartition(".")[2] or table
     statements = [one for one in server.said if isinstance(one, str)]
-    assert statements == [ENDLESS, "SET LOCAL timezone = 'UTC'", f'CREATE TABLE {made} ("x" bigint)', "commit", "closed"]
+    isolated, waits = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET LOCAL lock_timeout = '30s'"
+    made = f'CREATE TABLE {made} ("x" bigint)'
+    assert statements == [isolated, ENDLESS, "SET LOCAL timezone = 'UTC'", waits, made, "commit", "closed"]
     assert ("sent", name, [{"x": 1}, {"x": 2}], {"mode": "append", **where}) in server.said
 
 
 THERE = [
     NAMED,
-    ("format_type", [("x", "bigint", "bigint"), ("y", "text", "text")]),
-    ("SELECT n.nspname, c.relname", [("public", "t")]),
+    ("format_type", [("x", "bigint", "bigint", True), ("y", "text", "text", True)]),
+    ("SELECT n.nspname, c.relname", [("public", "t", "r", "me")]),
 ]
 
 
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_rows_are_added_to_a_table_or_take_the_place_of_the_old_ones(server: Server, overwrite: bool) -> None:
+class Told(Exception):
+    """An error of the driver's, with PostgreSQL's code."""
+
+    def __init__(self, sqlstate: str, words: str) -> None:
+        super().__init__(words)
+        self.sqlstate = sqlstate
+
+
+def test_rows_are_added_to_a_table(server: Server) -> None:
     server.answers = list(THERE)
-    out = SYSTEM.output("postgresql://h/d?table=t", X, overwrite)
-    # what was tried before the job touches no row
-    assert ('DELETE FROM "public"."t" WHERE false' in server.said) == overwrite
-    assert 'DELETE FROM "public"."t"' not in server.said
+    written(server).commit()
+    assert not [one for one in server.said if "DELETE" in str(one)]
+    sent = ("sent", "t", [{"x": 1}, {"x": 2}], {"mode": "append", "db_schema_name": "public"})
+    assert server.said[server.said.index(sent) :] == [sent, "commit", "closed"]
+
+
+def test_rows_take_the_place_of_the_old_ones_at_the_commit_under_a_lock(server: Server) -> None:
+    server.answers = list(THERE)
+    out = SYSTEM.output("postgresql://h/d?table=t", X, True)
+    # what was tried before the job touches no row, and waits for nobody
+    assert 'DELETE FROM "public"."t" WHERE false' in server.said
+    assert not {one for one in server.said if isinstance(one, str)} & {'DELETE FROM "public"."t"', LOCK}
     server.said.clear()
     out.write_rows(pa.record_batch({"x": [1]}))
     out.commit()
-    assert ('DELETE FROM "public"."t"' in server.said) == overwrite
-    assert ("sent", "t", [{"x": 1}], {"mode": "append", "db_schema_name": "public"}) in server.said
-    assert server.said[-2:] == ["commit", "closed"]
+    # a key may be the same as that of an old row, so the new rows are not in the table before those are gone
+    sent = ("sent", "akrunner_rows", [{"x": 1}], {"mode": "append", "temporary": True})
+    assert server.said[server.said.index(sent) :] == [
+        sent,
+        "SET LOCAL lock_timeout = '10min'",
+        LOCK,
+        'DELETE FROM "public"."t"',
+        'INSERT INTO "public"."t" ("x") OVERRIDING SYSTEM VALUE SELECT "x"::bigint FROM akrunner_rows',
+        "commit",
+        "closed",
+    ]
+
+
+LOCK = 'LOCK TABLE "public"."t" IN SHARE UPDATE EXCLUSIVE MODE'
+
+
+def test_a_lock_that_does_not_come_is_told(server: Server) -> None:
+    server.answers = list(THERE)
+    out = written(server, overwrite=True)
+    server.fails["LOCK TABLE"] = Told("55P03", "canceling statement due to lock timeout")
+    with pytest.raises(WriteError, match="has kept the table locked for 10 minutes; nothing was written: run the job again"):
+        out.commit()
+    assert "commit" not in server.said
+
+
+@pytest.mark.parametrize(("kind", "copied", "locked"), [("r", True, True), ("f", True, False), ("v", False, True)])
+def test_views_are_not_copied_to_and_foreign_tables_not_locked(server: Server, kind: str, copied: bool, locked: bool) -> None:
+    server.answers = [*THERE[:2], (THERE[2][0], [("public", "t", kind, "me")])]
+    written(server).commit()
+    assert [one[1] for one in server.said if one[0] == "sent"] == ["t" if copied else "akrunner_rows"]
+    written(server, overwrite=True).commit()
+    assert (LOCK in server.said) == locked
+
+
+@pytest.mark.parametrize("state", ["23505", "55P03"])
+def test_a_table_that_two_programs_make_is_told(server: Server, state: str) -> None:
+    server.fails["CREATE TABLE"] = Told(state, "duplicate key value violates unique constraint pg_type_typname_nsp_index")
+    with pytest.raises(SinkError, match="another program makes the same table at this time; nothing was written: run the job"):
+        SYSTEM.output("postgresql://h/d?table=t", X, False)
+    server.fails["CREATE TABLE"] = Told("42501", "permission denied for schema public")
+    with pytest.raises(SinkError, match="permission denied for schema public"):
+        SYSTEM.output("postgresql://h/d?table=t", X, False)
+
+
+@pytest.mark.parametrize(
+    ("schema", "x", "y", "words"),
+    [
+        (X, False, False, r"the user may not insert rows \(column 'x'\): GRANT INSERT ON \"public\".\"t\" TO me"),
+        (X, False, True, r"\(column 'x'\): GRANT INSERT \(\"x\"\) ON"),
+        # the job's columns are not known yet
+        (pa.schema([]), False, False, r"\(column 'x'\): GRANT INSERT ON"),
+        (pa.schema([]), False, True, ""),
+        (X, True, False, ""),
+    ],
+)
+def test_a_right_that_is_missing_is_told_before_the_job(
+    server: Server, schema: pa.Schema, x: bool, y: bool, words: str
+) -> None:
+    server.answers = [THERE[0], ("format_type", [("x", "bigint", "bigint", x), ("y", "text", "text", y)]), THERE[2]]
+    if not words:
+        SYSTEM.output("postgresql://h/d?table=t", schema, False)
+        return
+    with pytest.raises(SinkError, match=words):
+        SYSTEM.output("postgresql://h/d?table=t", schema, False)
 
 
 def test_rows_of_another_type_go_by_way_of_a_table_of_their_own(server: Server) -> None:
-    server.answers = [THERE[0], ("format_type", [("x", "character varying(3)", "character varying")]), THERE[2]]
+    server.answers = [THERE[0], ("format_type", [("x", "character varying(3)", "character varying", True)]), THERE[2]]
     written(server).commit()
     # a cast to the whole type would cut a text that is too long
-    brings = 'INSERT INTO "public"."t" ("x") SELECT "x"::character varying FROM akrunner_rows'
+    brings = 'INSERT INTO "public"."t" ("x") OVERRIDING SYSTEM VALUE SELECT "x"::character varying FROM akrunner_rows'
     assert server.said.index('CREATE TEMPORARY TABLE akrunner_rows ("x" bigint) ON COMMIT DROP') < server.said.index(brings)
     sent = ("sent", "akrunner_rows", [{"x": 1}, {"x": 2}], {"mode": "append", "temporary": True})
     assert server.said[server.said.index(sent) :] == [sent, brings, "commit", "closed"]
 
 
 def test_a_column_that_the_table_lacks_is_told_before_the_job(server: Server) -> None:
-    server.answers = [THERE[0], ("format_type", [("y", "text", "text")]), THERE[2]]
+    server.answers = [THERE[0], ("format_type", [("y", "text", "text", True)]), THERE[2]]
     with pytest.raises(SinkError, match=r"output: postgresql://h/d.* has no column 'x' \(it has y\)"):
         SYSTEM.output("postgresql://h/d?table=t", X, False)
     assert server.said[-1] == "closed"
@@ -312,6 +393,17 @@ def test_a_connection_that_is_lost_in_the_commit_leaves_it_open_whether_the_rows
         out.commit()
     out.abort()
     assert server.said[-1] == "closed"
+
+
+@pytest.mark.parametrize(
+    ("state", "known"), [("23505", True), ("40001", True), ("08006", False), ("57P01", False), ("40003", False)]
+)
+def test_a_commit_that_the_server_has_refused_is_no_lost_connection(server: Server, state: str, known: bool) -> None:
+    out = written(server)
+    server.fails["commit"] = Told(state, "duplicate key value violates unique constraint")
+    words = "the database has refused the commit, so no row was written: .*duplicate key" if known else "it is not known"
+    with pytest.raises(WriteError, match=words):
+        out.commit()
 
 
 def test_a_job_that_failed_rolls_back(server: Server) -> None:
