@@ -111,6 +111,7 @@ def runs(
     from akrunner.runs import listed
 
     found = listed(failed, None if every else limit)
+    _tell_silent(found)
     if as_json:
         emit({"ok": True, "exit_code": 0, "runs": [_asdict(one) for one in found]})
         return
@@ -172,6 +173,7 @@ def show(
     from akrunner.runs import get
 
     found = get(run)
+    _tell_silent([found])
     if as_json:
         emit({"ok": True, "exit_code": 0, **_asdict(found)})
         return
@@ -209,8 +211,16 @@ def _serve(port: int) -> None:
             say("akrunner: the runs are served no longer")
 
 
+def _tell_silent(found: Sequence[Run]) -> None:
+    """Say which clusters did not answer."""
+    for master in dict.fromkeys(run.silent for run in found if run.silent):
+        say(harmless(f"akrunner: {master} does not answer: what became of its jobs is not known"))
+
+
 def _asdict(run: Run) -> dict[str, Any]:
     told: dict[str, Any] = plain({**vars(run), "seconds": run.seconds})
+    # stderr says it
+    told.pop("silent", None)
     return told
 
 

@@ -33,9 +33,11 @@ class Run(Record):
 
     Attributes:
         path: the directory in which it is kept.
+        silent: the cluster of a detached job, if it did not answer, so that nobody knows more than when it was submitted; else "".
     """
 
     path: str = ""
+    silent: str = ""
 
     @property
     def reports(self) -> list[dict[str, Any]]:
@@ -151,13 +153,16 @@ class _Clusters:
     """Asks clusters, each once, what has become of detached jobs. One that does not answer is not asked again."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[str, Any]] = {}
+        self._known: dict[str, dict[str, Any] | None] = {}
 
     def told(self, run: Run) -> Run:
         """Return a run with what its cluster says, which is kept once the job has ended."""
         if run.state != record.SUBMITTED or run.detached is None:
             return run
-        job = self._jobs(run.detached["master"]).get(run.detached["job"])
+        jobs = self._jobs(run.detached["master"])
+        if jobs is None:
+            return dataclasses.replace(run, silent=run.detached["master"])
+        job = jobs.get(run.detached["job"])
         state = _ENDED.get(job.state) if job is not None else None
         if job is None or state is None:
             return run
@@ -182,14 +187,14 @@ class _Clusters:
             pass
         return ended
 
-    def _jobs(self, master: str) -> dict[str, Any]:
+    def _jobs(self, master: str) -> dict[str, Any] | None:
         if master not in self._known:
             from akrunner.detached import listed as on_cluster
 
             try:
                 self._known[master] = {job.id: job for job in on_cluster(master, _ASK_SECONDS)}
             except (ConfigError, JobManagerLostError):
-                self._known[master] = {}
+                self._known[master] = None
         return self._known[master]
 
 

@@ -52,7 +52,10 @@ def test_a_run_is_read_again(make: Make) -> None:
     found = runs.get("last")
     assert found.state == record.RUNNING and repr(found).startswith("<Run r1: running; run t.py; ")
     record.write(
-        path, record.Record(**{**{name: vars(found)[name] for name in vars(found) if name != "path"}, "state": record.STOPPED})
+        path,
+        record.Record(
+            **{**{name: vars(found)[name] for name in vars(found) if name not in ("path", "silent")}, "state": record.STOPPED}
+        ),
     )
     assert runs.get(found).state == record.STOPPED
 
@@ -106,7 +109,7 @@ def test_logs_are_followed_until_the_run_has_ended(make: Make) -> None:
         record.write(
             path,
             record.Record(
-                **{name: value for name, value in {**vars(found), "state": record.SUCCEEDED}.items() if name != "path"}
+                **{name: value for name, value in {**vars(found), "state": record.SUCCEEDED}.items() if name not in ("path", "silent")}
             ),
         )
 
@@ -153,7 +156,7 @@ def test_a_cluster_that_does_not_answer_is_no_error(make: Make, monkeypatch: pyt
 
     monkeypatch.setattr(detached, "listed", none)
     make(state=record.SUBMITTED, ended=None, detached=DETACHED)
-    assert runs.get("last").state == record.SUBMITTED
+    assert runs.get("last").state == record.SUBMITTED and runs.get("last").silent == "h:1"
 
 
 def test_the_lines_of_a_detached_job_come_from_its_cluster(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
