@@ -109,7 +109,11 @@ def test_logs_are_followed_until_the_run_has_ended(make: Make) -> None:
         record.write(
             path,
             record.Record(
-                **{name: value for name, value in {**vars(found), "state": record.SUCCEEDED}.items() if name not in ("path", "silent")}
+                **{
+                    name: value
+                    for name, value in {**vars(found), "state": record.SUCCEEDED}.items()
+                    if name not in ("path", "silent")
+                }
             ),
         )
 
