@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-import os
+import pkgutil
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -49,8 +49,8 @@ def pieces_of(text: str) -> tuple[str, ...]:
 
 @functools.cache
 def _index() -> Any:
-    with open(os.path.join(os.path.dirname(__file__), "index.json"), encoding="utf-8") as f:
-        return json.load(f)
+    # akrunner may be imported from a zip
+    return json.loads(pkgutil.get_data(__name__, "index.json") or b"")
 
 
 @functools.cache

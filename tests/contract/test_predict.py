@@ -251,7 +251,7 @@ def test_a_warm_predictor(engine: str, everything: str, leaves_nothing: Path, wo
         with pytest.raises(akrunner.DataError, match="column 's': is null"):
             predictor.predict({**row(1), "s": None})
         with pytest.raises(
-            akrunner.DataError, match=r"row 1, column 'v': has a null in its list, which input 'v' of the model cannot take$"
+            akrunner.DataError, match=r"row 1, column 'v': has a null in its list, which input 'v' of the model cannot take"
         ):
             predictor.predict([row(1), {**row(1), "v": [1.0, None, 1.0, 1.0]}])
         with pytest.raises(akrunner.ScriptFailedError, match="x is too large"):

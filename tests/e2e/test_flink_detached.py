@@ -237,7 +237,7 @@ def test_a_taskmanagers_python_that_lacks_akrunners_dependencies(flink_cluster: 
     host = [str(FLINK), "-m", "akrunner.detached.host", str(tmp_path)]
     environ = {**os.environ, "PYTHONPATH": os.getcwd()}
     (tmp_path / "order.json").write_text(
-        '{"mode": "batch", "script": "a.py", "real": {}, "source": "a.csv", "arguments": {}, "files_there": true}'
+        '{"mode": "batch", "script": "a.py", "real": {}, "source": "a.csv", "arguments": {}, "files_there": true, "keeps": false}'
     )
     (tmp_path / "work").mkdir()
     with subprocess.Popen(host, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

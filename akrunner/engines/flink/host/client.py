@@ -24,6 +24,8 @@ from akrunner.foreign import ours
 
 _LINE_BYTES = 16 << 20
 _ASK_SECONDS = 5.0
+#: files that modules read which run there: the codes of errors
+_DATA = (os.path.join("akrunner", "codes", "index.json"),)
 #: rooms of which nothing is imported beside a task
 _NOT_THERE = ("alink", "cli")
 _PACKAGE = str(Path(__file__).resolve().parents[3])
@@ -255,9 +257,11 @@ def write_package(path: str) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for folder, _, names in os.walk(_PACKAGE):
             for name in names:
+                full = os.path.join(folder, name)
+                inside = os.path.join("akrunner", os.path.relpath(full, _PACKAGE))
+                if inside in _DATA:
+                    archive.write(full, inside)
                 if name.endswith(".py"):
-                    full = os.path.join(folder, name)
-                    inside = os.path.join("akrunner", os.path.relpath(full, _PACKAGE))
                     archive.write(full, inside)
                     if inside.split(os.sep)[1] not in _NOT_THERE:
                         archive.writestr(inside + "c", _bytecode(full))

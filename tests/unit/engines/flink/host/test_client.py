@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -90,3 +92,10 @@ def test_flinks_words_for_an_end_are_those_of_its_rest_service(state: str) -> No
     assert not job.ended.is_set()
     client._listen(io.BytesIO(json.dumps({"of": 0, "state": state}).encode() + b"\n"))
     assert job.ended.is_set()
+
+
+@pytest.mark.slow
+def test_errors_have_their_codes_there(package: str) -> None:
+    asked = "from akrunner.codes import code_of; print(code_of(['SourceError'], 'source: there is no file x'))"
+    done = subprocess.run([sys.executable, "-c", asked], env={"PYTHONPATH": package}, capture_output=True, text=True, cwd="/")
+    assert done.stdout == "AK301\n", done.stderr
