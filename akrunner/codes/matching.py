@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-import pkgutil
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -50,7 +50,8 @@ def pieces_of(text: str) -> tuple[str, ...]:
 @functools.cache
 def _index() -> Any:
     # akrunner may be imported from a zip
-    return json.loads(pkgutil.get_data(__name__, "index.json") or b"")
+    loader: Any = globals()["__loader__"]
+    return json.loads(loader.get_data(os.path.join(os.path.dirname(__file__), "index.json")))
 
 
 @functools.cache

@@ -995,6 +995,7 @@ STARTING = {
     "cli/test_main.py": "which libraries a command imports",
     "cli/test_signals.py": "what a signal does to a process",
     "codec/test_rows.py": "which libraries a process imports that only reads rows",
+    "engines/flink/host/test_client.py": "what a process can do with the package alone",
     "engines/flink/taskmanager/test_folders.py": "whose directories remain when a process has been killed",
     "engines/flink/test_strangers.py": "which libraries host and agent need, and what they print",
     "launch/test_asking.py": "the module runs programs",
