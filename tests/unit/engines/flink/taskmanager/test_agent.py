@@ -204,7 +204,7 @@ def test_what_a_task_writes_goes_to_the_host_to_flink_or_to_a_file(order: pb.Ord
 class Process:
     """A task's process. Args: exit: how it has ended."""
 
-    pid, sampled_rss, sampled_cpu = 77, 5, 1.5
+    pid, sampled_memory, sampled_rss, sampled_cpu = 77, 4, 5, 1.5
 
     def __init__(self, exit: Exit | None = None) -> None:
         self.exit = exit
