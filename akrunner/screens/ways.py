@@ -35,10 +35,10 @@ class Writer(Protocol):
         ...
 
 
-def check(given: str, name: str = "progress") -> str:
+def check(given: Any, name: str = "progress") -> str:
     """Return the name of a way. Raises: ConfigError: there is no such way. Args: name: what it was given by."""
     choices = named("progress").choices
-    if given not in choices:
+    if not isinstance(given, str) or given not in choices:
         raise ConfigError(f"{name}={shown(given)}: it is {', '.join(choices[:-1])} or {choices[-1]}; none shows no progress")
     return given
 

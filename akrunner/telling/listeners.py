@@ -154,7 +154,8 @@ class Telling:
     def _show(self, title: str, answers: bool) -> None:
         """Begin to show the job as `progress=` says. Args: title, answers: as for `JobCell`."""
         # a display of the user's own takes the place of one that nobody has asked for
-        way = programs.chosen(self._progress) if self._progress != AUTO or self.observer is None else NONE
+        said = not isinstance(self._progress, str) or self._progress != AUTO
+        way = programs.chosen(self._progress) if said or self.observer is None else NONE
         if way == NONE:
             return
         made = JobCell(title, answers) if way == CELL else JobScreen(title, answers, programs.display(way))
