@@ -381,7 +381,8 @@ def input_line(stats: Stats) -> str:
 
 def closing_line(stats: Stats) -> str:
     """Return the closing line: how long the job took, how many rows it had, and whether the time went to input or computing."""
-    if stats.bound == "input" and stats.input_wait_seconds <= stats.main_seconds:
+    waited_longest = stats.input_wait_seconds > max(stats.main_seconds, _LITTLE)
+    if stats.bound == "input" and not waited_longest:
         why = f", input-bound ({stats.main_seconds:.1f} s in main, most of its steps' time waiting for input)"
     elif stats.bound == "input":
         why = f", input-bound (waited {stats.input_wait_seconds:.1f} s for rows, {stats.main_seconds:.1f} s in main)"

@@ -144,9 +144,16 @@ def _read(root: str, number: int) -> Run:
     metrics = {task: {name: record.number(value) for name, value in told.items()} for task, told in found.metrics.items()}
     made = Run(**{**vars(found), "metrics": metrics, "path": path})
     if made.state != record.RUNNING:
-        return made
-    made = dataclasses.replace(made, metrics=latest(made.reports))
+        return _in_order(made)
+    made = _in_order(dataclasses.replace(made, metrics=latest(made.reports)))
     return dataclasses.replace(made, state=record.LOST, ended=places.last_written(path)) if record.is_lost(made) else made
+
+
+def _in_order(run: Run) -> Run:
+    """Return a run whose metrics stand in the order of its tasks: the one that leads is the first."""
+    order = {task: place for place, task in enumerate(run.tasks)}
+    tasks = sorted(run.metrics, key=lambda task: order.get(task, len(order)))
+    return dataclasses.replace(run, metrics={task: run.metrics[task] for task in tasks})
 
 
 class _Clusters:

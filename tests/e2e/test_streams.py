@@ -79,7 +79,9 @@ class Stream:
         server = f"kafka://{self._at.hosts}" if kind == "kafka" else self._at.url
         # the mock does not notice at once that a job has left the group
         (folder / "settings").write_text("session.timeout.ms=6000\nheartbeat.interval.ms=500\n")
-        self.url = f"{server}/{self._name}?group=g" + (f"&idle=1&config={folder}/settings" if kind == "kafka" else "&idle=0.5")
+        self.url = f"{server}/{self._name}?group=g" + (
+            f"&idle=0.2&config={folder}/settings" if kind == "kafka" else "&idle=0.5"
+        )
 
     def put(self, *rows: dict[str, Any]) -> None:
         if self._kind == "kafka":

@@ -39,6 +39,7 @@ from akrunner.io.streams.base import (
     with_meta,
 )
 from akrunner.io.streams.kafka_client import VARIABLE, Client, brokers, kafka_address
+from akrunner.io.streams.kafka_ends import Ends
 from akrunner.io.streams.kafka_output import Output, Transactions, check_columns
 from akrunner.io.streams.registry import check_options
 from akrunner.io.streams.values import NotTheirs, Where, columns_of_json, without_bad
@@ -241,6 +242,7 @@ class Messages(Client):
         self._lost = False
         #: partitions of which the brokers have not told where they begin
         self._unsure: set[int] = set()
+        self._told_ends = Ends(self.name)
         #: when it asked to be given partitions, and whether it was told that this takes long
         self._asked, self._told = 0.0, False
 
@@ -263,6 +265,8 @@ class Messages(Client):
                 "group.id": self._group,
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
+                # by which `ready` knows that nothing is on its way
+                "enable.partition.eof": True,
                 # else librdkafka would pass over messages that are deleted
                 **({"auto.offset.reset": "error"} if self._strict else {}),
             },
@@ -270,7 +274,8 @@ class Messages(Client):
 
     @property
     def ready(self) -> bool:
-        return self._ready
+        with self._lock:
+            return self._ready and self._told_ends.reached(self._has, self._at)
 
     def begin(self, place: Mapping[str, Any] | None) -> None:
         offsets = same_place(place, "topic", self.address.path)["offsets"] if place is not None else {}
@@ -381,6 +386,8 @@ class Messages(Client):
         begin, at = self._beginnings(consumer, partitions)
         with self._lock:
             self._ready = True
+            self._told_ends.came()
+            self._told_ends.forget(one.partition for one in partitions)
             self._given += 1
             self._has.update({one.partition: self._given for one in partitions})
             self._at.update({one: offset for one, offset in {**at, **begin}.items() if offset >= 0})
@@ -435,6 +442,7 @@ class Messages(Client):
 
     def _gone(self, consumer: Any, partitions: Sequence[Any]) -> None:
         with self._lock:
+            self._told_ends.forget(one.partition for one in partitions)
             for one in partitions:
                 for known in (self._has, self._next, self._at, self._times):
                     known.pop(one.partition, None)
@@ -457,7 +465,7 @@ class Messages(Client):
         errors = [one for one in found if one.error() is not None]
         if errors:
             for one in errors:
-                self._check_error(one.error(), one.partition())
+                self._note_end(one)
             found = [one for one in found if one.error() is None]
         with self._lock:
             here = set(self._has)
@@ -497,6 +505,15 @@ class Messages(Client):
             raise Away(f"{self.name} is away ({self.down})") from None
         self.down = None
 
+    def _note_end(self, message: Any) -> None:
+        """Note that a partition has ended so far, or an error."""
+        if message.error().code() != self.kafka.KafkaError._PARTITION_EOF:
+            self._check_error(message.error(), message.partition())
+            return
+        with self._lock:
+            if message.partition() in self._has:
+                self._told_ends.told(message.partition(), message.offset())
+
     def _check_error(self, error: Any, partition: int | None) -> None:
         """Note that the brokers are away, or raise what ends the stream. Args: partition: of which the error is."""
         kinds = self.kafka.KafkaError
@@ -530,6 +547,7 @@ class Messages(Client):
             self._next |= {one: (self._has[one], offset + 1) for one, offset in last.items() if one in self._has}
             self._open |= {one: offset + 1 for one, offset in last.items()}
             self._at |= {one: offset + 1 for one, offset in last.items() if one in self._has}
+            self._told_ends.came()
             newest = {one.partition(): one for one in found}
             self._times |= {one: message.timestamp()[1] for one, message in newest.items() if one in self._has}
         return batch

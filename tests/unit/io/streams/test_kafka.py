@@ -203,7 +203,7 @@ def assigned(messages: Any, consumer: Consumer, *partitions: int) -> Any:
 
 def test_the_place_of_a_save_is_where_a_partition_begins(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     messages, first = source(made)
-    assert messages.ready and messages.reached() == {"topic": "t", "offsets": {"0": 5, "1": 0}, "every": True, "times": {}}
+    assert messages.reached() == {"topic": "t", "offsets": {"0": 5, "1": 0}, "every": True, "times": {}}
     first.coming = [[Message(b'{"id": 1}', 1, 7)], []]
     messages.take(0.1)
     place = messages.reached()
@@ -268,10 +268,10 @@ def test_a_save_of_an_earlier_version_leaves_what_it_does_not_name_to_the_group(
     assert messages.reached()["offsets"] == {"0": 5, "1": 8}
 
 
-def failing(code: int, partition: int | None = 0) -> Message:
+def failing(code: int, partition: int | None = 0, offset: int | None = None) -> Message:
     """Return what librdkafka gives in the place of a message."""
     found = Message(None)
-    found._all |= {"error": Error(code), "partition": partition, "offset": None}
+    found._all |= {"error": Error(code), "partition": partition, "offset": offset}
     return found
 
 
@@ -281,6 +281,21 @@ def test_every_error_among_messages_is_looked_at(made: list[Any]) -> None:
     consumer.coming = [[failing(kinds._TRANSPORT)], [failing(kinds._AUTO_OFFSET_RESET, 1)]]
     with pytest.raises(SourceError, match="messages were deleted before they were read"):
         messages.take(0.1)
+
+
+def test_rows_may_be_on_their_way_until_each_partition_has_told_its_end(made: list[Any]) -> None:
+    messages, consumer = source(made)
+    assert consumer.settings["enable.partition.eof"] is True
+    end = messages.kafka.KafkaError._PARTITION_EOF
+    consumer.coming = [[failing(end, 1, 40)], [], [Message(b'{"id": 1}', 0, 5)], [failing(end, 0, 6)], [failing(end, 7, 3)]]
+    assert messages.take(0.1) is None and not messages.ready, "partition 0 has told nothing"
+    assert messages.take(0.1).num_rows == 1 and messages.ready
+    # the end of a partition that another consumer has
+    assert messages.take(0.1) is None and messages.ready
+    consumer.coming = [[Message(b'{"id": 1}', 0, 6)]]
+    assert messages.take(0.1).num_rows == 1 and not messages.ready
+    consumer.calls["on_revoke"](consumer, [Partition("t", 0)])
+    assert messages.ready
 
 
 def test_a_place_is_checked_with_a_message_of_each_partition(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
