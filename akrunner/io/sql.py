@@ -30,6 +30,8 @@ from akrunner.schema import replaced
 
 #: the text that turns expressions into a query
 _BEFORE, _BEHIND = "SELECT ", " FROM input"
+#: the table in a query, and what it is called while its rows are copied for one that reads them more than once
+_INPUT, _STREAM = re.compile(r"\binput\b", re.IGNORECASE), "akrunner_input"
 _FROM = re.compile(r"\bfrom\b", re.IGNORECASE)
 #: the words with which a query begins, and how similar a misspelt word must be to be taken for one of them
 _BEGINNINGS, _ALIKE = ("SELECT", "WITH", "FROM", "VALUES"), 0.7
@@ -89,6 +91,7 @@ def selected(table: TableSource, select: str, left: Callable[[], float | None] |
     query = _whole(select)
     is_query = query == select
     check_query(query, "select", SourceError)
+    _check_case(query, table.schema)
     try:
         running = [_Query(table, query, left)]
     except SourceError as e:
@@ -123,10 +126,39 @@ def columns_read(select: str, schema: pa.Schema) -> set[str]:
     Raises:
         SourceError: the query is too long, or nested too deep.
     """
-    import duckdb
-
     query = _whole(select)
     check_query(query, "select", SourceError)
+    scans = _scans(query, schema)
+    if not scans or any("Projections" not in one for one in scans):
+        return set(schema.names)
+    shown = json.dumps([[one["Projections"], one.get("Filters")] for one in scans])
+    return {name for name in schema.names if re.search(rf"\b{re.escape(name)}\b", shown)}
+
+
+def _check_case(query: str, schema: pa.Schema) -> None:
+    """Check that a query reads no columns whose names differ only in case, which DuckDB takes for one.
+
+    Raises:
+        SourceError: it does.
+    """
+    alike: dict[str, list[str]] = {}
+    for name in schema.names:
+        alike.setdefault(name.lower(), []).append(name)
+    if len(alike) == len(schema.names):
+        return
+    read = columns_read(query, schema)
+    for names in alike.values():
+        if len(names) > 1 and read.intersection(names):
+            raise SourceError(
+                f"select: the names of the columns {' and '.join(map(repr, names))} differ only in case, and SQL would take them for one: "
+                "rename them where the table is made; columns= (--columns) without select= tells them apart"
+            )
+
+
+def _scans(query: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    """Return what DuckDB's plan says of each scan of the table that a query makes; none if DuckDB refuses the query."""
+    import duckdb
+
     with contextlib.closing(duckdb.connect(config={"enable_external_access": "false"})) as connection:
         connection.register("given", pa.RecordBatchReader.from_batches(schema, iter(())))
         try:
@@ -135,12 +167,8 @@ def columns_read(select: str, schema: pa.Schema) -> set[str]:
             connection.execute("SET disabled_optimizers='statistics_propagation'")
             plan = json.loads(connection.execute(f"EXPLAIN (FORMAT JSON) {query}").fetchall()[0][1])
         except (duckdb.Error, ValueError, IndexError):
-            return set(schema.names)
-    scans = [node["extra_info"] for node in _nodes(plan) if "Table" in node.get("extra_info", {})]
-    if not scans or any("Projections" not in one for one in scans):
-        return set(schema.names)
-    shown = json.dumps([[one["Projections"], one.get("Filters")] for one in scans])
-    return {name for name in schema.names if re.search(rf"\b{re.escape(name)}\b", shown)}
+            return []
+    return [node["extra_info"] for node in _nodes(plan) if "Table" in node.get("extra_info", {})]
 
 
 def _nodes(plan: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -290,10 +318,12 @@ class _Query:
         self._connection = duckdb.connect(config={"temp_directory": leftovers.temp_directory()})
         in_utc(self._connection)
         self._rows: pa.RecordBatchReader | None = None
+        # rows come once: those of a table that the query reads more than once are kept
+        self._again = len(_INPUT.findall(query)) > 1 and len(_scans(query, table.schema)) > 1
         reader = pa.RecordBatchReader.from_batches(table.schema, _kept(table.batches(), self._failed))
         try:
             # this refuses columns of types that DuckDB does not have
-            self._connection.register("input", reader)
+            self._connection.register(_STREAM if self._again else "input", reader)
             seconds = left() if left is not None else None
             rows = self._rows = heard(self._begun, self._connection.interrupt, seconds)
         except TimeoutError:
@@ -314,6 +344,8 @@ class _Query:
         self.schema = rows.schema
 
     def _begun(self) -> pa.RecordBatchReader:
+        if self._again:
+            self._connection.execute(f"CREATE TEMP TABLE input AS FROM {_STREAM}")
         result = self._connection.sql(self._query)
         if result is None:
             raise SourceError(f"select: {self._query!r} is not a query that returns rows")

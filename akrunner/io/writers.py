@@ -267,9 +267,14 @@ class JsonLines:
     def write_table(self, table: pa.Table) -> None:
         if not table.num_rows:
             return
-        self._connection.register("batch", table)
+        # DuckDB would take a column called like the table for a row, names that differ only in case for one, and "" for none: it sees
+        # numbers, and gets the names as texts
+        numbered = [f"c{number}" for number in range(table.num_columns)]
+        self._connection.register("akrunner_rows", table.rename_columns(numbered))
         between = "',' || chr(10)" if self._array else "chr(10)"
-        ((joined,),) = self._connection.sql(f"SELECT string_agg(to_json(batch)::VARCHAR, {between}) FROM batch").fetchall()
+        pairs = ", ".join(f"{_text(name)}, {number}" for name, number in zip(table.column_names, numbered))
+        query = f"SELECT string_agg(json_object({pairs})::VARCHAR, {between}) FROM akrunner_rows"
+        ((joined,),) = self._connection.sql(query).fetchall()
         if self._array:
             self._stream.write((b",\n" if self._begun else b"[\n") + joined.encode())
         else:
@@ -281,6 +286,11 @@ class JsonLines:
         self._connection.close()
         if self._array:
             self._stream.write(b"\n]\n" if self._begun else b"[]\n")
+
+
+def _text(words: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + words.replace("'", "''") + "'"
 
 
 class Examples:

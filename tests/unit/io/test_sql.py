@@ -140,3 +140,28 @@ def test_a_query_that_is_too_long_has_no_plan() -> None:
 def test_tables_of_duckdbs_own_are_not_proposed() -> None:
     with pytest.raises(SourceError, match="Table with name sales does not exist!\n(?!Did you mean)"):
         selected("SELECT * FROM sales")
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT i.x, j.x AS y FROM input i JOIN input j ON i.x < j.x", [{"x": 1.0, "y": 2.0}]),
+        ("SELECT x FROM input WHERE x = (SELECT max(x) FROM input)", [{"x": 2.0}]),
+        ("SELECT x FROM input UNION ALL (SELECT -x FROM INPUT) ORDER BY x", [{"x": -2.0}, {"x": -1.0}, {"x": 1.0}, {"x": 2.0}]),
+        ("x, (SELECT count(*) FROM input) AS n", [{"x": 1.0, "n": 2}, {"x": 2.0, "n": 2}]),
+        ("SELECT input.x FROM input WHERE input.x > 1", [{"x": 2.0}]),
+    ],
+)
+def test_a_query_may_read_its_table_more_than_once(query: str, rows: list[dict[str, Any]]) -> None:
+    table = selected(query)
+    assert [row for batch in table.batches() for row in batch.to_pylist()] == rows
+    assert [row for batch in table.batches() for row in batch.to_pylist()] == rows, "and once more"
+
+
+def test_columns_whose_names_differ_only_in_case_are_not_mixed_up() -> None:
+    table = pa.table({"a": [1], "A": [2], "b": [3]})
+    for wrong in ('"A" AS y', "*", "a + b AS c"):
+        with pytest.raises(SourceError, match="the columns 'a' and 'A' differ only in case"):
+            open_source(table, read_examples=codec.read_examples, select=wrong)
+    right = open_source(table, read_examples=codec.read_examples, select="b")
+    assert [batch.to_pylist() for batch in right.batches()] == [[{"b": 3}]]

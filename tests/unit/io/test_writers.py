@@ -201,3 +201,12 @@ def test_a_json_array(rows: int) -> None:
     writer.close()
     assert json.loads(stream.getvalue()) == [{"a": number} for number in range(rows) for _ in range(2)]
     assert stream.getvalue().endswith(b"]\n")
+
+
+def test_names_of_columns_are_written_as_they_are() -> None:
+    names = ["batch", "akrunner_rows", "c0", "a", "A", "", "it's", 'a"b\\']
+    stream = io.BytesIO()
+    writer = JsonLines(stream)
+    writer.write(pa.record_batch([[number] for number in range(len(names))], names=names))
+    writer.close()
+    assert json.loads(stream.getvalue()) == {name: number for number, name in enumerate(names)}
