@@ -21,7 +21,7 @@ import akrunner
 from tests import hosts
 from tests.conftest import ENDS, Script
 from tests.servers.kafka import Kafka
-from tests.servers.redis import RedisServer
+from tests.servers.redis import Losing, RedisServer
 from tests.servers.registry import Registry
 from tests.servers.transactions import TransactionalKafka
 
@@ -189,6 +189,20 @@ def test_a_signal_lets_the_pile_that_was_read_be_answered(
         job.communicate(timeout=ENDS)
     assert job.returncode == 143
     assert redis_server.client.xpending("pile", "g")["pending"] == 0 and redis_server.client.xlen("answered") == 600
+
+
+def test_entries_whose_answer_was_lost_come_again(redis_server: RedisServer, script: Script, leaves_nothing: Path) -> None:
+    for number in range(5):
+        redis_server.client.xadd("lost", {"id": number, "x": "0.5"})
+    way = Losing(int(redis_server.url.rpartition(":")[2]), b"lost")
+    try:
+        url = f"redis://127.0.0.1:{way.port}/lost?group=g&idle=3"
+        with pytest.warns(RuntimeWarning, match="is away|is back"):
+            with akrunner.stream(script(DOUBLE), url, **SCHEMAS) as job:
+                assert ids(job) == list(range(5))
+    finally:
+        way.close()
+    assert way.lost.is_set() and redis_server.client.xpending("lost", "g")["pending"] == 0
 
 
 def test_files_come_once(script: Script, tmp_path: Path, leaves_nothing: Path) -> None:

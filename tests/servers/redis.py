@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +53,47 @@ class RedisServer:
         self.client.close()
         self.process.terminate()
         self.process.wait(ENDS)
+
+
+class Losing:
+    """A way to a server on which one answer is lost, and its connection with it.
+
+    Args: port: the server's; answer: what the answer has that is lost.
+    Attributes: port: where it listens; lost: set once that answer is lost.
+    """
+
+    def __init__(self, port: int, answer: bytes) -> None:
+        self._to, self._answer = port, answer
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.lost = threading.Event()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near = self._listener.accept()[0]
+                far = socket.create_connection(("127.0.0.1", self._to))
+                for one, other in ((near, far), (far, near)):
+                    threading.Thread(target=self._pass, args=(one, other, one is far), daemon=True).start()
+
+    def _pass(self, one: socket.socket, other: socket.socket, answers: bool) -> None:
+        with contextlib.suppress(OSError):
+            while octets := one.recv(1 << 16):
+                if answers and self._answer in octets and not self.lost.is_set():
+                    self.lost.set()
+                    break
+                other.sendall(octets)
+        for end in (one, other):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def close(self) -> None:
+        # a thread that waits in `accept` hears only this
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
 
 
 @pytest.fixture(scope="module")

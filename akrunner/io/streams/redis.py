@@ -109,28 +109,33 @@ class _Client:
         self._key = address.path.encode()
         name, port = _host(host, address)
         secure = address.url.base.lower().startswith("rediss:")
-        self._connection = self._redis.Redis(
-            host=name,
-            port=port,
-            db=_whole(address, "db", 0),
-            ssl=secure,
-            socket_connect_timeout=START_SECONDS,
-            # longer than any XREADGROUP blocks
-            socket_timeout=2 * START_SECONDS,
+        self._settings = {
+            "host": name,
+            "port": port,
+            "db": _whole(address, "db", 0),
+            "ssl": secure,
+            "socket_connect_timeout": START_SECONDS,
+            # redis-py would ask again by itself, ten times, and what Redis has given out in a lost answer would never be asked for
+            "retry": self._redis.retry.Retry(self._redis.backoff.NoBackoff(), 0),
             **{key: value for key, value in settings.items() if value and (secure or not key.startswith("ssl"))},
-        )
+        }
+        # longer than any XREADGROUP blocks
+        self._connection = self._redis.Redis(**self._settings, socket_timeout=2 * START_SECONDS)
 
     def checked(self) -> None:
         """Check that the server answers. Raises: AkrunnerError: it does not, or refuses the login."""
         errors = self._redis.exceptions
+        asking = self._redis.Redis(**self._settings, socket_timeout=START_SECONDS)
         try:
-            self._connection.ping()
+            asking.ping()
         except errors.AuthenticationError as e:
             raise self._address.wrong(f"Redis refuses the login ({e}); REDISCLI_AUTH or config= has the password") from None
         except (errors.ConnectionError, errors.TimeoutError) as e:
             raise self._address.wrong(f"no Redis answers at {self._address.hosts} ({e})") from None
         except errors.ResponseError as e:
             raise self._address.wrong(f"{e}") from None
+        finally:
+            asking.close()
 
     def called(self, *words: Any) -> Any:
         """Return what a command returns.

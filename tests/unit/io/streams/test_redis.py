@@ -72,10 +72,16 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Redis]:
     )
 
     def make(**settings: Any) -> Redis:
-        found.append(Redis(**settings))
-        return found[-1]
+        made = Redis(**settings)
+        # one that only asks whether the server is there is none that a test looks at
+        made.close = lambda: found.remove(made) if len(found) > 1 and found[-1] is made else None  # type: ignore[method-assign]
+        found.append(made)
+        return made
 
-    monkeypatch.setattr(redis, "client", lambda name, extra: types.SimpleNamespace(Redis=make, exceptions=errors))
+    again = types.SimpleNamespace(Retry=lambda backoff, times: times)
+    pauses = types.SimpleNamespace(NoBackoff=lambda: None)
+    library = types.SimpleNamespace(Redis=make, exceptions=errors, retry=again, backoff=pauses)
+    monkeypatch.setattr(redis, "client", lambda name, extra: library)
     monkeypatch.setenv("REDISCLI_AUTH", "pass-w0rd")
     monkeypatch.delenv("REDIS_CONFIG", raising=False)
     return found
@@ -95,6 +101,7 @@ def test_where_it_connects_to(made: list[Redis]) -> None:
     source(made, "&db=3")
     told = made[-1].settings
     assert (told["host"], told["port"], told["db"], told["ssl"], told["password"]) == ("h", 6379, 3, False, "pass-w0rd")
+    assert told["retry"] == 0, "a command whose answer was lost is not sent again behind our back"
     redis.SYSTEM.output("rediss://me@h:7/s", pa.schema({"id": pa.int64()}), None)
     told = made[-1].settings
     assert (told["port"], told["ssl"], told["username"]) == (7, True, "me")
