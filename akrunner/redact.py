@@ -84,11 +84,16 @@ _VARIABLES = (
     "AWS_SESSION_TOKEN",
     "AZURE_STORAGE_ACCOUNT_KEY",
     "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_STORAGE_SAS_TOKEN",
     "AZURE_CLIENT_SECRET",
+    "FLIGHTSQL_PASSWORD",
+    "FLIGHTSQL_TOKEN",
     "FSSPEC_OSS_SECRET",
     "FSSPEC_OSS_TOKEN",
     "HF_TOKEN",
     "GITHUB_TOKEN",
+    "MLFLOW_TRACKING_PASSWORD",
+    "MLFLOW_TRACKING_TOKEN",
     "ODPS_ACCESS_KEY",
     "ODPS_STS_ACCESS_KEY_SECRET",
     "ODPS_STS_TOKEN",
@@ -96,6 +101,8 @@ _VARIABLES = (
     "OSS_SESSION_TOKEN",
     "PGPASSWORD",
     "REDISCLI_AUTH",
+    "SNOWFLAKE_PASSWORD",
+    "SNOWFLAKE_TOKEN",
 )
 
 #: schemes that are followed by a file's name, and then by the URL of the archive or store that the file is in

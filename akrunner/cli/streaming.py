@@ -30,7 +30,14 @@ from akrunner.io.limits import in_time
 from akrunner.io.piped import Piped, check_writable, is_special, opened
 from akrunner.io.sinks import LineWriter
 from akrunner.io.streams import check_restarts, is_stream
-from akrunner.running.outputs import check_stream_apart, check_stream_output, check_stream_url, run_into, stream_sink
+from akrunner.running.outputs import (
+    check_not_arriving,
+    check_stream_apart,
+    check_stream_output,
+    check_stream_url,
+    run_into,
+    stream_sink,
+)
 
 #: seconds that a stream has, after SIGTERM or Ctrl-C, to answer the rows that it has read
 _FINISH_SECONDS = 8.0
@@ -112,12 +119,10 @@ def _check_stream(source: str, output: Output, options: dict[str, Any]) -> None:
             raise akrunner.ConfigError("--output-live needs --output: the file to write in place")
         return
     if is_stream(output.path):
-        if output.path.partition("?")[0] == source.partition("?")[0]:
-            raise akrunner.SinkError(
-                f"output: {redacted(output.path)} is the input: the job would read what it writes, for ever"
-            )
         _check_to_stream(output, options, source)
-    elif output.live:
+        return
+    check_not_arriving(source, output.path)
+    if output.live:
         _check_live(output.path, output.overwrite)
     elif "idle=" not in source:
         raise akrunner.ConfigError(

@@ -19,7 +19,7 @@ from akrunner.foreign import ours, redacted
 from akrunner.io import formats, partitions
 from akrunner.io.commits import last_step
 from akrunner.io.compression import Codec, codec_named
-from akrunner.io.csv_options import CsvOptions
+from akrunner.io.csv_options import CsvOptions, word_of
 from akrunner.io.csv_text import TAB_ENDINGS
 from akrunner.io.destinations import Destination, FileDestination, FolderDestination, file_destination, folder_destination
 from akrunner.io.layouts import PLAIN, Layout
@@ -29,6 +29,7 @@ from akrunner.io.paths import database_of, expand
 from akrunner.io.piped import Piped
 from akrunner.io.readers import open_files
 from akrunner.io.sorting import Sorter
+from akrunner.io.table import TableSource
 from akrunner.io.unfinished import is_directory
 from akrunner.io.writers import ExampleWriter, Gate, Gathered, Writer
 from akrunner.spec import TaskSpec
@@ -333,6 +334,23 @@ class PartsSink(_Committed):
         self._parts.drop()
 
 
+def _check_delimiter(there: TableSource, form: str, layout: Layout, shown: str) -> None:
+    """Check that the same stands between the cells of a directory's files and of those that are to be added.
+
+    Raises:
+        SinkError: it does not.
+    """
+    known = there.read_from.csv if there.read_from is not None else None
+    if not formats.named(form).delimited or known is None or not known.delimiter or len(there.schema) < 2:
+        return
+    written = (layout.csv.delimiter if layout.csv is not None else "") or ","
+    if written != known.delimiter:
+        raise SinkError(
+            f"append= (--append): {known.delimiter!r} stands between the cells of the files in {shown}, and {written!r} would stand between "
+            f"those of the new ones: give output_csv='delimiter={word_of(known.delimiter)}' (--output-csv)"
+        )
+
+
 def _check_alike(path: str, form: str, schema: pa.Schema, layout: Layout) -> None:
     """Check that the files of a directory have the same columns as those that are to be added.
 
@@ -367,9 +385,11 @@ def _check_alike(path: str, form: str, schema: pa.Schema, layout: Layout) -> Non
     wanted = layout.files_schema(schema)
     stored = formats.named(form).stored(wanted)
     try:
-        found = open_files(files, None, shown).schema
+        opened = open_files(files, None, shown)
     except SourceError as e:
         raise SinkError(f"append= (--append): {shown} cannot be added to: {e}") from None
+    _check_delimiter(opened, form, layout, shown)
+    found = opened.schema
     there_ = {field.name: field.type for field in found if field.name not in layout.partition_by}
     for field in stored if stored is not None else wanted:
         kind = there_.pop(field.name, None)

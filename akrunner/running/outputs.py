@@ -48,6 +48,23 @@ def check_stream_url(output: str, schema: SchemaLike | None, source: str) -> Non
         streams.system_of(output).check_output(output, known.arrow if known is not None else None, source)
 
 
+def check_not_arriving(source: str, output: str) -> None:
+    """Check that a file that is written does not arrive among those that the job reads.
+
+    Args: source: the URL of a stream.
+    Raises: SinkError: it does.
+    """
+    if source.partition("://")[0].lower() != "files" or output.endswith("/") or "://" in output:
+        return
+    from akrunner.io.streams.files import arrives
+
+    if arrives(source, output):
+        raise SinkError(
+            f"output: {output} lies in the directory in which files arrive ({redacted(source.partition('?')[0])}), and would be read as one "
+            "of them: write to another directory, or name the files to read (?pattern=*.csv)"
+        )
+
+
 def check_lines(form: str, schema: SchemaLike | None) -> None:
     """Check that lines of a text format can hold the rows.
 

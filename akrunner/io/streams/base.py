@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import socket
 import urllib.parse
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -355,6 +356,38 @@ class Address:
                 raise self.wrong(f"config={path}: line {number} is no NAME=VALUE")
             found[name.strip()] = value.strip()
         return found
+
+
+def check_loop(source: Address, output: Address, port: int) -> None:
+    """Check that a job does not read what it writes, for ever.
+
+    Args:
+        source: the stream that is read, in the same kind of system.
+        output: the stream that is written.
+        port: the system's port, where a URL has none.
+    Raises:
+        SinkError: both are the same stream, also by other names of the server.
+    """
+    if source.path != output.path or source.url.options.get("db", "0") != output.url.options.get("db", "0"):
+        return
+    if _servers(source, port) & _servers(output, port):
+        raise output.wrong("it is the input: the job would read what it writes, for ever")
+
+
+def _servers(address: Address, port: int) -> set[tuple[str, int]]:
+    """Return the addresses and ports of a URL's servers; the name of one that is not known."""
+    found: set[tuple[str, int]] = set()
+    for server in address.hosts.rpartition("@")[2].split(","):
+        host, colon, digits = server.rpartition(":")
+        if not colon or not digits.isdecimal():
+            host, digits = server, str(port)
+        host = host.strip("[]").lower()
+        try:
+            told = {str(one[4][0]) for one in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+        except (OSError, UnicodeError):
+            told = {host}
+        found |= {(one, int(digits)) for one in told}
+    return found
 
 
 def same_place(place: Mapping[str, Any], what: str, own: str) -> Mapping[str, Any]:

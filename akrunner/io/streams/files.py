@@ -85,6 +85,20 @@ class _Files:
 SYSTEM = _Files()
 
 
+def arrives(url: str, path: str) -> bool:
+    """Whether a local file would be read as one that has arrived. Args: url: `files://` with its options; path: the file's."""
+    address = Address.of(url, _IN, SourceError, "source")
+    folder, name = os.path.split(os.path.abspath(os.path.expanduser(path)))
+    return os.path.realpath(folder) == os.path.realpath("/" + address.path) and _is_taken(
+        name, address.url.options.get("pattern", "*")
+    )
+
+
+def _is_taken(name: str, pattern: str) -> bool:
+    """Whether a file is read, by its name."""
+    return not is_passed_over(name) and fnmatch.fnmatchcase(name, pattern)
+
+
 @dataclass(frozen=True)
 class _File:
     """A file as it was in one look.
@@ -255,7 +269,7 @@ class _Arrived:
                 if name in self._seen and not self._is_same(self._seen[name]):
                     self._tell_changed(name)
                 continue
-            if not fnmatch.fnmatchcase(name, self._pattern) or os.path.abspath(entry.path) == os.path.abspath(self._memory):
+            if not _is_taken(name, self._pattern) or os.path.abspath(entry.path) == os.path.abspath(self._memory):
                 continue
             try:
                 if entry.is_file():

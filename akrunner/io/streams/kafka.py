@@ -34,11 +34,12 @@ from akrunner.io.streams.base import (
     OpenFile,
     StreamSink,
     StreamSource,
+    check_loop,
     gone,
     same_place,
     with_meta,
 )
-from akrunner.io.streams.kafka_client import VARIABLE, Client, brokers, kafka_address
+from akrunner.io.streams.kafka_client import PORT, VARIABLE, Client, brokers, kafka_address
 from akrunner.io.streams.kafka_ends import Ends
 from akrunner.io.streams.kafka_output import Output, Transactions, check_columns
 from akrunner.io.streams.registry import check_options
@@ -101,6 +102,8 @@ class _Kafka:
         address.settings(VARIABLE)
         if schema is not None:
             check_columns(address, schema)
+        if source.partition("://")[0].lower() == "kafka":
+            check_loop(kafka_address(source, _IN, SourceError, "source"), address, PORT)
         if "transactional_id" in address.url.options:
             if source.partition("://")[0].lower() != "kafka":
                 raise _not_kafka(address, redacted(source.partition("?")[0]))
@@ -108,6 +111,8 @@ class _Kafka:
 
     def output(self, url: str, schema: pa.Schema, source: StreamSource | None) -> StreamSink:
         address = _output_address(url)
+        if isinstance(source, Messages):
+            check_loop(source.address, address, PORT)
         if "transactional_id" not in address.url.options:
             return Output(address, schema)
         if not isinstance(source, Messages):

@@ -10,6 +10,8 @@ from akrunner.io.streams.base import START_SECONDS, Address, client
 from akrunner.wire.near import nearest
 
 VARIABLE = "KAFKA_CONFIG"
+#: the port of a broker whose URL names none
+PORT = 9092
 #: the beginnings of the names of settings that are a schema registry's (`akrunner.io.streams.registry`), not librdkafka's
 _OTHERS = ("schema.registry.", "basic.auth.")
 
@@ -26,7 +28,7 @@ def kafka_address(url: str, options: Sequence[str], kind: type[AkrunnerError], p
 
 def brokers(address: Address) -> str:
     """Return the brokers of a URL, each with its port."""
-    return ",".join(host if _has_port(host) else f"{host}:9092" for host in address.hosts.split(","))
+    return ",".join(host if _has_port(host) else f"{host}:{PORT}" for host in address.hosts.split(","))
 
 
 class Client:

@@ -33,6 +33,7 @@ from akrunner.io.streams.base import (
     OpenFile,
     StreamSink,
     StreamSource,
+    check_loop,
     client,
     gone,
     same_place,
@@ -72,9 +73,14 @@ class _Redis:
         address.settings(_VARIABLE)
         if schema is not None:
             _check_columns(address, schema)
+        if source.partition("://")[0].lower() in ("redis", "rediss"):
+            check_loop(_address(source, _IN, SourceError, "source"), address, _PORT)
 
     def output(self, url: str, schema: pa.Schema, source: StreamSource | None) -> StreamSink:
-        return _Output(_address(url, _OUT, SinkError, "output"), schema)
+        address = _address(url, _OUT, SinkError, "output")
+        if isinstance(source, _Entries):
+            check_loop(source.address, address, _PORT)
+        return _Output(address, schema)
 
 
 SYSTEM = _Redis()
@@ -95,7 +101,7 @@ class _Client:
     """A connection to Redis, and what its errors mean."""
 
     def __init__(self, address: Address) -> None:
-        self._address = address
+        self.address = address
         self.name = address.name
         self._redis = client("redis", "redis")
         user, _, host = address.hosts.rpartition("@")
@@ -129,11 +135,11 @@ class _Client:
         try:
             asking.ping()
         except errors.AuthenticationError as e:
-            raise self._address.wrong(f"Redis refuses the login ({e}); REDISCLI_AUTH or config= has the password") from None
+            raise self.address.wrong(f"Redis refuses the login ({e}); REDISCLI_AUTH or config= has the password") from None
         except (errors.ConnectionError, errors.TimeoutError) as e:
-            raise self._address.wrong(f"no Redis answers at {self._address.hosts} ({e})") from None
+            raise self.address.wrong(f"no Redis answers at {self.address.hosts} ({e})") from None
         except errors.ResponseError as e:
-            raise self._address.wrong(f"{e}") from None
+            raise self.address.wrong(f"{e}") from None
         finally:
             asking.close()
 
@@ -149,7 +155,7 @@ class _Client:
             return self._connection.execute_command(*words)
         except (errors.ConnectionError, errors.TimeoutError) as e:
             if isinstance(e, errors.AuthenticationError):
-                raise self._address.wrong(f"Redis refuses the login ({e})") from None
+                raise self.address.wrong(f"Redis refuses the login ({e})") from None
             raise Away(f"{self.name} is away ({e})") from None
 
     def close(self) -> None:
@@ -207,17 +213,17 @@ class _Entries(_Client):
         kind = self._connection.type(self._key).decode()
         if kind not in ("none", "stream"):
             self._connection.close()
-            raise self._address.wrong(f"{self._address.path!r} is a {kind}, not a stream")
+            raise self.address.wrong(f"{self.address.path!r} is a {kind}, not a stream")
         if kind == "none":
             # a stream is there from its first entry on, so that this need not be a mistake
             warnings.warn(
-                f"source: {self.name}: there is no stream {self._address.path!r} yet; its first entry is waited for",
+                f"source: {self.name}: there is no stream {self.address.path!r} yet; its first entry is waited for",
                 RuntimeWarning,
                 stacklevel=2,
             )
 
     def begin(self, place: Mapping[str, Any] | None) -> None:
-        self._learned = same_place(place, "stream", self._address.path)["entry"].encode() if place is not None else b"0"
+        self._learned = same_place(place, "stream", self.address.path)["entry"].encode() if place is not None else b"0"
         self._last = b"0"
         self._taken = []
 
@@ -251,7 +257,7 @@ class _Entries(_Client):
             if "no such key" not in str(e):
                 raise
             raise gone(
-                self.name, f"there is no stream {self._address.path!r}; the save was made at its entry {learned}"
+                self.name, f"there is no stream {self.address.path!r}; the save was made at its entry {learned}"
             ) from None
         if _order(newest) < _order(self._learned):
             raise gone(
@@ -331,7 +337,7 @@ class _Entries(_Client):
         return taken or None
 
     def reached(self) -> Mapping[str, Any]:
-        return {"stream": self._address.path, "entry": max(self._learned, self._last, key=_order).decode()}
+        return {"stream": self.address.path, "entry": max(self._learned, self._last, key=_order).decode()}
 
     def commit(self, position: Any) -> None:
         try:
@@ -429,14 +435,14 @@ class _Output(_Client):
                 pipeline.execute()
                 return
             except (errors.ConnectionError, errors.TimeoutError) as e:
-                if time.monotonic() - since >= self._address.wait:
+                if time.monotonic() - since >= self.address.wait:
                     raise WriteError(
-                        f"output: {self.path} was away for {self._address.wait:g} s ({e}; ?wait= says how long it is waited for)"
+                        f"output: {self.path} was away for {self.address.wait:g} s ({e}; ?wait= says how long it is waited for)"
                     ) from None
                 if not told:
                     told = True
                     warnings.warn(
-                        f"output: {self.path} is away ({e}); it is waited for, {self._address.wait:g} s at most",
+                        f"output: {self.path} is away ({e}); it is waited for, {self.address.wait:g} s at most",
                         RuntimeWarning,
                         stacklevel=2,
                     )

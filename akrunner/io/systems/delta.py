@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from akrunner import leftovers
+from akrunner.column_types import is_octets
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.commits import last_step, still_runs
@@ -70,6 +71,7 @@ class _Delta:
                 lakes.check_place(uri, place.shown, "a Delta table")
             by = lakes.partition_by(place, partition)
             columns = lakes.new_columns(schema, partition, by, place.shown, narrow=True)
+            _check_labels(columns, by, place.shown)
             if schema.names and set(by) >= set(columns.names):
                 # the values of these columns are in the names of directories only
                 raise SinkError(
@@ -79,6 +81,7 @@ class _Delta:
         else:
             by = list(table.metadata().partition_columns)
             lakes.check_partition(partition, by, place.shown)
+            _check_labels(_columns(table), by, place.shown)
             if "partition_by" in place.options and lakes.partition_by(place, partition) != by:
                 raise SinkError(
                     f"output: {place.shown}: the table is there, and is partitioned by {', '.join(by) or 'no column'}; leave out "
@@ -89,6 +92,20 @@ class _Delta:
         lakes.check_rows(columns, schema, partition, place.shown)
         target = lakes.Target(place, table, columns, by, partition, overwrite)
         return TableSink(place.shown, schema, lambda: _Writing(target), _local(place))
+
+
+def _check_labels(columns: pa.Schema, by: Sequence[str], shown: str) -> None:
+    """Check that a table is not partitioned by bytes, which deltalake writes into the names of directories as other ones.
+
+    Raises:
+        SinkError: it is.
+    """
+    odd = next((name for name in by if is_octets(columns.field(name).type)), None)
+    if odd is not None:
+        raise SinkError(
+            f"output: {shown}: column {odd!r} is {columns.field(odd).type}, and Delta would keep other bytes in the names of directories: "
+            "partition by a column of text, whole numbers, dates or booleans"
+        )
 
 
 SYSTEM = _Delta()

@@ -19,6 +19,7 @@ from akrunner.codec import read_examples, write_examples
 from akrunner.errors import ConfigError, SinkError, WriteError
 from akrunner.io import local_destinations
 from akrunner.io.compression import Unpacked
+from akrunner.io.csv_options import CsvOptions
 from akrunner.io.formats.base import Compression
 from akrunner.io.layouts import Layout
 from akrunner.io.part_file import PartError, PartFile
@@ -566,6 +567,22 @@ def test_files_of_other_formats_are_added_too(form: str, tmp_path: Path) -> None
     assert [row for batch in found.batches() for row in batch.to_pylist()] == rows.to_pylist() * 2
     with pytest.raises(SinkError, match=r"^append= \(--append\): the files in .* have no column 'g', and the rows have double"):
         sink_to(path, kind.append(pa.field("g", pa.float64())), write_examples, form, layout=Layout(append=True))
+
+
+def test_files_of_a_csv_that_are_added_have_the_delimiter_of_those_that_are_there(tmp_path: Path) -> None:
+    path, kind = f"{tmp_path}/out/", pa.schema([("a", pa.int64()), ("f", pa.float64())])
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old.csv").write_text("a;f\n1;0.5\n")
+    with pytest.raises(
+        SinkError, match="';' stands between the cells of the files in .* give output_csv='delimiter=semicolon'"
+    ):
+        sink_to(path, kind, write_examples, "csv", layout=Layout(append=True))
+    layout = Layout(append=True, csv=CsvOptions.of("delimiter=semicolon", "output_csv"))
+    out = sink_to(path, kind, write_examples, "csv", layout=layout)
+    out.write(CHIEF, pa.record_batch([[2], [1.5]], schema=kind))
+    out.commit()
+    found = open_source(path, read_examples=read_examples)
+    assert sorted(row["a"] for batch in found.batches() for row in batch.to_pylist()) == [1, 2]
 
 
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz", "t.json.zst"])

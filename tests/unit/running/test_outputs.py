@@ -14,7 +14,15 @@ from akrunner.errors import ConfigError, JobError, SchemaError, SinkError, Sourc
 from akrunner.io import limits
 from akrunner.io.bad_rows import BadRow, BadRows
 from akrunner.running import outputs
-from akrunner.running.outputs import check_lines, check_stream_apart, check_stream_output, keeping, run_into, stream_sink
+from akrunner.running.outputs import (
+    check_lines,
+    check_not_arriving,
+    check_stream_apart,
+    check_stream_output,
+    keeping,
+    run_into,
+    stream_sink,
+)
 
 WELL, HELP = types.SimpleNamespace(only_asked=False), types.SimpleNamespace(only_asked=True)
 
@@ -207,3 +215,21 @@ def test_of_a_job_that_failed_no_bad_rows_are_stored(tmp_path: Path) -> None:
     with pytest.raises(JobError):
         keeping(bad, fails)
     assert os.listdir(tmp_path) == [] and keeping(None, lambda: types.SimpleNamespace(only_asked=False))
+
+
+def test_a_stream_of_files_does_not_read_what_it_writes(tmp_path: Path) -> None:
+    url = f"files://{tmp_path}?group=g&idle=3"
+    (tmp_path / "link").symlink_to(tmp_path)
+    for output in ("out.csv", "new.txt", "link/out.csv", "sub/../out.csv"):
+        with pytest.raises(SinkError, match=r"lies in the directory in which files arrive .*write to another directory"):
+            check_not_arriving(url, f"{tmp_path}/{output}")
+    for output in (
+        f"{tmp_path}/.out.csv",
+        f"{tmp_path}/parts/",
+        f"{tmp_path}/sub/out.csv",
+        "/elsewhere/out.csv",
+        "s3://b/out.csv",
+    ):
+        check_not_arriving(url, output)
+    check_not_arriving(f"{url}&pattern=*.jsonl", f"{tmp_path}/out.csv")
+    check_not_arriving("kafka://b/t?group=g", f"{tmp_path}/out.csv")

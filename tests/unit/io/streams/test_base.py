@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ConfigError, SourceError
-from akrunner.io.streams.base import WAIT_SECONDS, Address, client, with_meta
+from akrunner.errors import ConfigError, SinkError, SourceError
+from akrunner.io.streams.base import WAIT_SECONDS, Address, check_loop, client, with_meta
 from akrunner.schema import Schema
 
 OPTIONS = ("group", "value", "with", "wait", "idle", "config")
@@ -78,3 +78,25 @@ def test_columns_beside_the_values_stand_where_the_schema_has_them() -> None:
 def test_a_missing_library_is_named_with_what_installs_it() -> None:
     with pytest.raises(ConfigError, match=r"pip install 'akrunner\[kafka\]'"):
         client("akr_no_such_library", "kafka")
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "same"),
+    [
+        ("redis://localhost:6379/s?group=g", "redis://127.0.0.1/s", True),
+        ("redis://me@127.0.0.1/s?group=g", "rediss://127.0.0.1:6379/s", True),
+        ("redis://127.0.0.1/s?db=1", "redis://127.0.0.1/s", False),
+        ("redis://127.0.0.1/s", "redis://127.0.0.1/t", False),
+        ("redis://127.0.0.1:1/s", "redis://127.0.0.1:2/s", False),
+        ("redis://no.such.host.invalid/s", "redis://NO.such.host.invalid:6379/s", True),
+        ("kafka://[::1]:6379,127.0.0.2/s", "kafka://127.0.0.3,127.0.0.2:6379/s", True),
+    ],
+)
+def test_a_stream_is_not_written_to_itself(source: str, output: str, same: bool) -> None:
+    options = (*OPTIONS, "db")
+    one, other = Address.of(source, options, SourceError, "source"), Address.of(output, options, SinkError, "output")
+    if not same:
+        check_loop(one, other, 6379)
+        return
+    with pytest.raises(SinkError, match=r"^output: \w+://.* it is the input: the job would read what it writes, for ever$"):
+        check_loop(one, other, 6379)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ReadError, SinkError, WriteError
+from akrunner.errors import ReadError, SinkError, SourceError, WriteError
 from akrunner.io.streams import kafka, kafka_output
 from akrunner.io.streams.base import Address, TransactionSink
 from akrunner.schema import Schema
@@ -60,6 +60,7 @@ class Source:
     """Attributes: kept: the positions that were stored; lost: whether another consumer has taken over."""
 
     name = "kafka://b/in"
+    address = kafka.kafka_address("kafka://b/in", (), SourceError, "source")
     settle: Callable[[], None] | None = None
 
     def __init__(self) -> None:
