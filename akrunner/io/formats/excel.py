@@ -548,7 +548,8 @@ def _texts(name: str, column: pa.Array) -> pa.Array:
     if pc.any(pc.match_substring_regex(column, "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\ufffe\uffff]")).as_py():
         raise WriteError(f"output: column {name!r} has a text with a control character, which no cell can hold; write parquet")
     # text that looks like Excel's spelling of a character is not to be taken for one
-    column = pc.replace_substring_regex(column, r"_(x[0-9A-Fa-f]{4}_)", r"_x005F_\1")
+    # also where no four digits follow: the end of one spelling may be the beginning of the next
+    column = pc.replace_substring(column, "_x", "_x005F_x")
     for one, spelt in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "_x000D_")):
         column = pc.replace_substring(column, one, spelt)
     return pc.fill_null(_joined('<c t="inlineStr"><is><t xml:space="preserve">', column, "</t></is></c>"), "<c/>")

@@ -32,10 +32,12 @@ from akrunner.io.systems import lakes
 from akrunner.io.systems.base import TableSink, Url, quoted
 from akrunner.io.systems.database_file import path_of
 from akrunner.io.table import BATCH_ROWS, TableSource
-from akrunner.io.unfinished import came_meanwhile, partial_of
+from akrunner.io.unfinished import came_meanwhile, is_passed_over, partial_of
 
 #: settings of DataFusion, which reads for deltalake
 _READING = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(BATCH_ROWS)}
+#: the files that deltalake writes, and the directories of a partitioned table
+_PART = re.compile(r"part-\d{5}-.*\.parquet$|[^/]+=")
 _WHAT = "Delta tables"
 #: a disk with so many times the bytes of the rows, as they wait, is large enough for their files of Parquet
 _SPACE = 2
@@ -69,6 +71,7 @@ class _Delta:
             uri = _place(place)
             if "://" not in uri:
                 lakes.check_place(uri, place.shown, "a Delta table")
+                _check_empty(uri, place.shown)
             by = lakes.partition_by(place, partition)
             columns = lakes.new_columns(schema, partition, by, place.shown, narrow=True)
             _check_labels(columns, by, place.shown)
@@ -92,6 +95,23 @@ class _Delta:
         lakes.check_rows(columns, schema, partition, place.shown)
         target = lakes.Target(place, table, columns, by, partition, overwrite)
         return TableSink(place.shown, schema, lambda: _Writing(target), _local(place))
+
+
+def _check_empty(path: str, shown: str) -> None:
+    """Check that a directory in which a table is to be made has no files of others, which no reader would find any more.
+
+    Raises:
+        SinkError: it has.
+    """
+    if not os.path.isdir(path):
+        return
+    # a job that was killed may have left files of a table without a log
+    odd = next((one for one in sorted(os.listdir(path)) if not is_passed_over(one) and not _PART.match(one)), None)
+    if odd is not None:
+        raise SinkError(
+            f"output: {shown}: the directory has other files ({odd}), which readers would not find beside a Delta table; name an empty "
+            "directory, or one that is not there yet"
+        )
 
 
 def _check_labels(columns: pa.Schema, by: Sequence[str], shown: str) -> None:

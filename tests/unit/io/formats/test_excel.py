@@ -263,7 +263,7 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         pa.array([255, None], pa.uint8()),
         pa.array([0.1, None, 1e-300, 2.5]),
         pa.array([True, None, False]),
-        pa.array(["é𝄞 <&> \r\n\t", " x ", None, "_x0041_", "01", "=A1"]),
+        pa.array(["é𝄞 <&> \r\n\t", " x ", None, "_x0041_ _x000D_x000D_ a_xyz", "01", "=A1"]),
         pa.array(["x", None, "x"]).dictionary_encode(),
         pa.array([DAY.date(), None, datetime.date(1900, 3, 1), datetime.date(9999, 12, 31)]),
         pa.array([MOMENT, None, DAY], pa.timestamp("us")),

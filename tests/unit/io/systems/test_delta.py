@@ -62,10 +62,16 @@ def test_a_place_where_no_table_can_be_made_is_told_before(tmp_path: Path) -> No
             SYSTEM.output(f"delta:///{tmp_path}/{place}", ROWS.schema, False)
     with pytest.raises(SinkError, match=r"partitioned by all of its columns \(id, day\).*name fewer in partition_by="):
         SYSTEM.output(f"delta:///{tmp_path}/new?partition_by=day,id", ROWS.schema, False)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "part-00000-8a8c-c000.snappy.parquet").write_text("")
+    SYSTEM.output(f"delta:///{tmp_path}/full", ROWS.schema, False).abort()
+    (tmp_path / "full" / "a.csv").write_text("id,day\n")
+    with pytest.raises(SinkError, match=r"the directory has other files \(a.csv\), which readers would not find"):
+        SYSTEM.output(f"delta:///{tmp_path}/full", ROWS.schema, False)
     octets = pa.schema([("k", pa.binary()), ("v", pa.int64())])
     with pytest.raises(SinkError, match="column 'k' is binary, and Delta would keep other bytes"):
         SYSTEM.output(f"delta:///{tmp_path}/new?partition_by=k", octets, False)
-    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+    assert {one.name for one in tmp_path.iterdir()} == {"file", "full"}
 
 
 def files(lake: Path) -> set[str]:
