@@ -68,14 +68,31 @@ _ENDINGS_IN_URLS = (
     "access_key_id",
     "accesskey_id",
 )
-#: parts of names that mean a secret where a value stands alone
-_PARTS = re.compile(
-    r"passw|passphrase|(?<![a-z])(pass|pwd|pw|auth|pin|cert|dsn)(?![a-z])|secret|token(?!s|i|_?(len|count|max))|credential|cookie|private|"
-    r"authorization|webhook|(?<![a-z])(api|access|account|encryption|private|secret|signing|ssh|client)[_-]?key|(?<![a-z])key$|"
-    r"connection[_-]?str"
+#: keys of whom, or for what, are secrets: api_key, and not sort_key or primary_key, which are columns
+_KEYS = (
+    "api access account encryption decryption private secret signing ssh ssl tls client auth master admin root license shared sas storage "
+    "subscription service consumer deploy webhook cipher crypto fernet hmac aes rsa jwt app openai anthropic google hf huggingface wandb comet"
+)
+#: parts of names that mean a secret where a value stands alone; `_NUMBERS`: also if the value is a number
+_NUMBERS = re.compile(
+    r"passw|passphrase|passcode|(?<![a-z])(pass|pwd|pw|pin|pin[_-]?code)(?![a-z])|secret|token(?!s|i)|"
+    r"(?<![a-z])(api|access|auth|bearer|refresh|session|security)[_-]?tokens(?![a-z])|"
+    rf"(?<![a-z])({_KEYS.replace(' ', '|')})[_-]?key|(?<![a-z])(aws|azure|gcp)[a-z_-]{{0,40}}key(?![a-z])|(?:^|\.)key$"
+)
+_PARTS = re.compile(r"(?<![a-z])(auth|dsn)(?![a-z])|credential|cookie|private|authorization|webhook|connection[_-]?str")
+#: names of measures, and of columns, that have such a part in them: max_token, token_size, password_column
+_MEASURES = re.compile(
+    r"(?<![a-z])(max|min|num|n|avg|mean|total)[_-]([a-z]{1,20}[_-])?(token|pin|key|secret|password)\Z|"
+    r"(token|pin|key|secret|password|passphrase|passcode|cookie)[_-]?"
+    r"(size|len|length|count|limit|min|max|dim|rate|ratio|weight|dropout|ttl|timeout|budget|memory|bits|bytes|col|columns?)\Z|"
+    r"token[_-](ids?|types?|embed\w{0,20})\Z|pin[_-]memory\Z"
 )
 #: tokens of a language model's vocabulary, which are none: pad_token, eos_token
 _VOCABULARY = re.compile(r"(\w+_)?(pad|eos|bos|unk|oov|mask|sep|cls|start|end|stop|image|special)_?token")
+#: a word in the name of a variable of other languages: dbPassword
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+#: texts that are no secrets, whatever they are called
+_NO_SECRETS = frozenset(["", "true", "false", "yes", "no", "on", "off", "none", "null"])
 #: environment variables whose values are never shown
 _VARIABLES = (
     "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
@@ -155,10 +172,34 @@ def secrets(text: str) -> list[str]:
 def means_secret(name: str) -> bool:
     """Whether the value of a variable, a parameter or a flag of that name may be a secret: where there is no text around it that says
     more, a name counts for which `redacted` would have to know its place."""
-    name = name.lstrip("-").lower()
-    if _VOCABULARY.fullmatch(name):
+    plain = _plain(name)
+    return not _is_none(plain) and (_means_number(plain) or _PARTS.search(plain) is not None)
+
+
+def is_secret(name: str, value: object) -> bool:
+    """Whether a value is a secret, by the name of its variable, parameter or flag. A number is none if it is called `auth` or `private`,
+    and true, false and None never are."""
+    if value is None or isinstance(value, bool) or (isinstance(value, str) and value.lower() in _NO_SECRETS):
         return False
-    return _is_secret(name.replace("-", "_"), False) or _PARTS.search(name) is not None
+    if isinstance(value, (int, float)):
+        plain = _plain(name)
+        return not _is_none(plain) and _means_number(plain)
+    return means_secret(name)
+
+
+def _plain(name: str) -> str:
+    """Return a name of a flag or a parameter as others write it: --dbPassword is db_password."""
+    return _HUMP.sub("_", name.lstrip("-")).lower()
+
+
+def _is_none(name: str) -> bool:
+    """Whether a name, in lower case, has a secret's name in it, and means something else."""
+    return _VOCABULARY.fullmatch(name) is not None or _MEASURES.search(name) is not None
+
+
+def _means_number(name: str) -> bool:
+    """Whether a name means a secret that may be a number."""
+    return _is_secret(name.replace("-", "_"), False) or _NUMBERS.search(name) is not None
 
 
 def _without(text: str, spans: Iterator[_Span]) -> str:
@@ -325,6 +366,8 @@ def _is_secret(name: str, in_url: bool) -> bool:
         if "%" in name:
             name = urllib.parse.unquote(name)
     name = name.lower()
+    if not in_url and _is_none(name):
+        return False
     last = name.rpartition("-")[2]
     if name.startswith(("x-amz-", "x-goog-")) or name.endswith(_ENDINGS):
         return True

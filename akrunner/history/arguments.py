@@ -6,12 +6,13 @@ import dataclasses
 import json
 import math
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from akrunner.options import named, of_verb
-from akrunner.redact import means_secret, redacted
+from akrunner.redact import is_secret, means_secret, redacted
 
 _HIDDEN = "***"
 SECRET = "secret"
@@ -21,6 +22,10 @@ KEYED = ("user_params", "env", "defaults", "variables", "parameters")
 _NEVER = ("observer", "job", "keep_run", "notify", "metrics_file", "metrics_port", "metrics_host", "report", "progress")
 #: flags whose values may have a secret anywhere
 _SECRET_FLAGS = ("--notify",)
+#: flags whose values are a user's name and, behind a colon, the password
+_USERS = frozenset(["u", "user", "username", "login", "proxy_user", "credentials"])
+#: a line of a header, whose name tells: X-Api-Key: abc. Digits behind the colon without a blank are a port
+_HEADER = re.compile(r"^([ \t]*-{0,2}([A-Za-z][\w-]*)[ \t]?:(?:[ \t]+|(?!//|\d{1,5}(?:/|$))))(\S.*)$", re.MULTILINE)
 #: how many characters of JSON one argument may have
 _MOST = 200_000
 _MOST_NAME = 100
@@ -53,9 +58,8 @@ def kept(verb: str, given: Mapping[str, Any]) -> Kept:
 def put(made: Kept, name: str, value: Any) -> None:
     """Add an argument to what is kept."""
     if name in KEYED and isinstance(value, Mapping):
-        values = {str(key): _keyed(made, name, str(key), inner) for key, inner in value.items()}
-        if values:
-            made.values[name] = values
+        if value:
+            made.values[name] = _value(made, name, value)
     elif name == "script_args" and isinstance(value, (list, tuple)):
         words = without_secrets([str(one) for one in value])
         made.values[name] = words
@@ -68,21 +72,19 @@ def put(made: Kept, name: str, value: Any) -> None:
         made.left_out[name] = "it is too long to be kept"
 
 
-def _keyed(made: Kept, name: str, key: str, value: Any) -> Any:
-    """Return one value of an option with keys. One whose name says that it is a secret is hidden, whatever it is."""
-    where = f"{name}.{key}"
-    if means_secret(key) and not (
-        value is None or isinstance(value, bool) or (_is_number(value) and "pass" not in key.lower())
-    ):
-        made.left_out[where] = SECRET
+def _keyed(made: Kept, where: str, key: str, value: Any) -> Any:
+    """Return one value of an option with keys, or of a value in it. One whose name says that it is a secret is hidden, whatever it is.
+
+    Args: where: the option, and the keys that lead there: "user_params.servers.0".
+    """
+    # a number that stands for the nulls of a column is no secret
+    if is_secret(key, value) and not (where == "defaults" and _is_number(value)):
+        made.left_out[f"{where}.{key}"] = SECRET
         return _HIDDEN
-    if name != "env" and isinstance(value, Mapping):
-        return {str(inner): _keyed(made, where, str(inner), one) for inner, one in value.items()}
-    return _value(made, where, value)
+    return _value(made, f"{where}.{key}", value)
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a number, which is hardly ever a secret, whatever its name is: max_token, key."""
     return isinstance(value, (int, float))
 
 
@@ -91,14 +93,18 @@ def _value(made: Kept, where: str, value: Any) -> Any:
         return value
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
+    option, _, within = where.partition(".")
     if isinstance(value, str):
-        hidden = redacted(value)
+        hidden = _shown(within.rpartition(".")[2], value) if option in KEYED else redacted(value)
         if hidden != value:
             made.left_out[where] = SECRET
         return hidden
     if isinstance(value, (list, tuple)):
-        return [_value(made, where, one) for one in value]
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value) and where.partition(".")[0] != "source":
+        return [_value(made, f"{where}.{place}" if option in KEYED else where, one) for place, one in enumerate(value)]
+    if isinstance(value, Mapping) and option in KEYED:
+        return {str(key): _keyed(made, where, str(key), one) for key, one in value.items()}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value) and option != "source":
+        # its keys are those of the option, or names of columns
         return {key: _value(made, where, one) for key, one in value.items()}
     made.left_out[where] = f"it was {_article(value)} of a Python program"
     return f"<{_called(value)}>"
@@ -128,24 +134,55 @@ def _is_same(value: Any, default: Any) -> bool:
 
 
 def without_secrets(words: Sequence[str]) -> list[str]:
-    """Return a command line with *** for the values of flags, and of NAME=VALUE words, whose names mean secrets."""
+    """Return a command line with *** for the values of flags, of NAME=VALUE words and of headers, whose names mean secrets, and for the
+    password behind a user's name."""
     made: list[str] = []
-    follows = False
+    flag = ""
     for word in words:
-        name, equals, value = word.partition("=")
-        # --param name=value, whose name stands in the word behind the flag
-        inner, inner_equals, _ = value.partition("=")
-        if follows and not word.startswith("--"):
-            # a secret may begin with one -
-            made.append(_HIDDEN)
-        elif equals and value and (name in _SECRET_FLAGS or ("://" not in word and means_secret(name))):
-            made.append(f"{name}={_HIDDEN}")
-        elif inner_equals and "://" not in word and means_secret(inner):
-            made.append(f"{name}={inner}={_HIDDEN}")
-        else:
-            made.append(redacted(word))
-        follows = word in _SECRET_FLAGS or (word.startswith("-") and not equals and means_secret(word) and not _is_ours(word))
+        made.append(_word(flag, word))
+        # the value of a flag is none itself
+        flag = word if word.startswith("-") and "=" not in word and made[-1] == word else ""
     return made
+
+
+def _word(flag: str, word: str) -> str:
+    """Return a word of a command line without secrets. Args: flag: the word before it, if that may be a flag without a value; else ""."""
+    # a secret may begin with one -
+    if flag and not word.startswith("--") and (flag in _SECRET_FLAGS or (is_secret(flag, word) and not _is_ours(flag))):
+        return _HIDDEN
+    begin, rest = ("-u", word[2:]) if word[:2] == "-u" else ("", word)
+    flag = begin or flag
+    # --param=name=value has two names
+    for _ in range(2):
+        name, equals, value = rest.partition("=")
+        if not equals or ":" in name:
+            break
+        if value and (name in _SECRET_FLAGS or is_secret(name, value)):
+            return f"{begin}{name}={_HIDDEN}"
+        begin, flag, rest = f"{begin}{name}=", name, value
+    shown = _shown(flag, rest)
+    return redacted(word) if shown == rest else begin + shown
+
+
+def _shown(name: str, text: str) -> str:
+    """Return a text without secrets. Args: name: that of the flag or of the param whose value it is."""
+    user, colon, password = text.partition(":")
+    if colon and password and "://" not in text and name.lstrip("-").replace("-", "_").lower() in _USERS:
+        return f"{user}:{_HIDDEN}"
+    if text[:1] in ("{", "["):
+        text = _of_json(text)
+    headers = _HEADER.sub(lambda line: f"{line[1]}{_HIDDEN}" if is_secret(line[2], line[3]) else line[0], text)
+    return redacted(headers)
+
+
+def _of_json(text: str) -> str:
+    """Return a text, if it is JSON, without secrets in it."""
+    made = Kept()
+    try:
+        value = _value(made, KEYED[0], json.loads(text))
+        return json.dumps(value) if made.left_out else text
+    except (ValueError, RecursionError):
+        return text
 
 
 def _is_ours(word: str) -> bool:
@@ -179,7 +216,8 @@ def hparams(given: Any, hidden: Collection[str] = ()) -> dict[str, bool | float 
         name = where.partition(".")[2]
         secret = name.partition(".")[0] in hidden and (means_secret(name.rpartition(".")[2]) or not _is_number(value))
         told = _compared(value)
-        if where not in made.left_out and not secret and told is not None:
+        within = any(one == where or one.startswith(f"{where}.") for one in made.left_out)
+        if not within and not secret and told is not None:
             found[name] = told
     return found
 

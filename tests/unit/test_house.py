@@ -191,6 +191,7 @@ MAY: dict[str, set[str]] = {
         "model",
         "options",
         "prepare",
+        "redact",
         "running",
         "schema",
         "spec",

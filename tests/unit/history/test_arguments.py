@@ -56,6 +56,43 @@ def test_secrets_are_hidden_wherever_they_are() -> None:
     assert made.values["script_args"] == ["--epochs", "3", "--api-key", "***", "--secret=***", "x=y"]
 
 
+def test_secrets_are_hidden_at_any_depth() -> None:
+    params = {
+        "servers": [{"password": "hidden", "port": 1}, ({"more": [{"token": 4711}]},)],
+        "hosts": [["h", 1]],
+        "text": '[{"pin": 4711, "n": 1}]',
+    }
+    made = kept(user_params=params)
+    assert made.values["user_params"] == {
+        "servers": [{"password": "***", "port": 1}, [{"more": [{"token": "***"}]}]],
+        "hosts": [["h", 1]],
+        "text": '[{"pin": "***", "n": 1}]',
+    }
+    assert list(made.left_out) == [
+        "user_params.servers.0.password",
+        "user_params.servers.1.0.more.0.token",
+        "user_params.text",
+    ]
+    assert arguments.hparams(params) == {"hosts": '[["h", 1]]'}, "a list with a secret in it is left out whole"
+
+
+def test_numbers_are_hidden_whose_names_mean_secrets() -> None:
+    secret = dict.fromkeys(
+        "token pin api_key secret password passwd passcode db_password auth_token dbPassword token2".split(), 4711
+    )
+    none = dict.fromkeys("max_token max_tokens token_size password_length pin_memory sort_key auth private".split(), 512)
+    made = kept(user_params={**secret, **none}, env={"PIN": 4711}, defaults={"token": 0, "password": "hidden"})
+    assert made.values["user_params"] == {**dict.fromkeys(secret, "***"), **none}
+    # the keys of defaults are columns
+    assert made.values["env"] == {"PIN": "***"} and made.values["defaults"] == {"token": 0, "password": "***"}
+    assert arguments.hparams({**secret, **none}) == none
+
+
+def test_columns_that_are_called_so_are_no_secrets() -> None:
+    schema = {"token": "bigint", "password": "string"}
+    assert kept(input_schema=schema).values == {"input_schema": schema}
+
+
 def test_of_an_object_of_python_its_type_is_told() -> None:
     def train(task_config: Any) -> None: ...
 
@@ -96,6 +133,15 @@ def test_an_argument_that_is_very_long_is_left_out() -> None:
         # a secret may begin with -
         (["run", "s.py", "--", "--password", "-GEHEIM3", "x"], "run s.py -- --password *** x"),
         (["run", "s.py", "--", "--password", "--size", "3"], "run s.py -- --password --size 3"),
+        # a header's name, and a user's password
+        (["--header", "X-Api-Key: abc", "-H", "Authorization: Basic abc="], "--header X-Api-Key: *** -H Authorization: ***"),
+        (["--header=Cookie: a=b; c=d", "-HX-Api-Key:abc"], "--header=Cookie: *** -HX-Api-Key:***"),
+        (["--header", "Accept: text/html", "auth:8080"], "--header Accept: text/html auth:8080"),
+        (["-u", "me:pw", "-ume:pw", "--user=me:pw", "--user", "me"], "-u me:*** -ume:*** --user=me:*** --user me"),
+        (["-u", "http://h/x", "--bind", "h:80"], "-u http://h/x --bind h:80"),
+        (["-p", "max_token=512", "-p", "pin=4711", "--use_auth=true"], "-p max_token=512 -p pin=*** --use_auth=true"),
+        (["-p", 'servers=[{"pin": 4711}]', "-p", "x={1"], '-p servers=[{"pin": "***"}] -p x={1'),
+        (["-p", "sort_key=b", "--webhook=https://h/T0KEN"], "-p sort_key=b --webhook=***"),
     ],
 )
 def test_a_command_line_has_no_secrets(words: list[str], told: str) -> None:
@@ -103,7 +149,9 @@ def test_a_command_line_has_no_secrets(words: list[str], told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", "password DB_PASSWORD passwd API_KEY aws_secret_access_key HF_TOKEN key --api-key cookie AUTH dsn".split()
+    "name",
+    "password DB_PASSWORD passwd passcode API_KEY aws_secret_access_key HF_TOKEN key --api-key cookie AUTH dsn X-Api-Key dbPassword userPin "
+    "access_key secret_key private_key account_key apikey aws_key api_tokens".split(),
 )
 def test_a_name_that_means_a_secret(name: str) -> None:
     assert means_secret(name)
@@ -111,7 +159,8 @@ def test_a_name_that_means_a_secret(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    "lr batch_size epochs tokens max_tokens tokenizer monkey keys author pad_token model_eos_token passes split_by bypass".split(),
+    "lr batch_size epochs tokens max_tokens tokenizer monkey keys author pad_token model_eos_token passes split_by bypass max_new_token token_size "
+    "password_column sort_key primary_key foreign_key partition_key key_column cert".split(),
 )
 def test_a_name_that_means_none(name: str) -> None:
     assert not means_secret(name)
