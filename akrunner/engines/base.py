@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -373,14 +374,21 @@ class Stats:
 
     @property
     def report_table(self) -> pa.Table:
-        """`reports` as a table: task string, step bigint, time timestamp, and a double column for every metric."""
+        """`reports` as a table: task string, step bigint, time timestamp, and a double column for every metric.
+
+        A metric that is called `time` is in `time_`.
+        """
         names = sorted({name for report in self.reports for name in report} - {"task", "step", "time_ns"})
         columns = {
             "task": pa.array([report["task"] for report in self.reports], pa.string()),
             "step": pa.array([report["step"] for report in self.reports], pa.int64()),
             "time": pa.array([report["time_ns"] for report in self.reports], pa.timestamp("ns", "UTC")),
         }
-        metrics = {name: pa.array([report.get(name) for report in self.reports], pa.float64()) for name in names}
+        free = next(f"time{'_' * many}" for many in itertools.count(1) if f"time{'_' * many}" not in names)
+        metrics = {
+            free if name == "time" else name: pa.array([report.get(name) for report in self.reports], pa.float64())
+            for name in names
+        }
         return pa.table({**columns, **metrics})
 
     def __repr__(self) -> str:

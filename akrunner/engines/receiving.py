@@ -29,6 +29,7 @@ from akrunner.history.reported import join
 from akrunner.launch import events as said
 from akrunner.spec import TaskSpec
 from akrunner.wire.frames import WireError
+from akrunner.wire.messages import TAKEN
 
 #: how a table's rows failed, by the exception's type; any other exception is a fault of akrunner
 _TABLE_KINDS: Mapping[type[BaseException], FailureKind] = {
@@ -173,9 +174,11 @@ class Receiver:
 
     def _report(self, event: said.Report) -> None:
         name, data = event.task.name, event.body
+        # report() refuses these names in the script; from here on nothing tells them from the fields
+        metrics = {metric: value for metric, value in data["metrics"].items() if metric not in TAKEN}
         if self._run.board is not None:
-            self._run.board.write(name, data["metrics"], data["step"], data["time_ns"])
-        self.reports.append({"task": name, "step": data["step"], "time_ns": data["time_ns"], **data["metrics"]})
+            self._run.board.write(name, metrics, data["step"], data["time_ns"])
+        self.reports.append({"task": name, "step": data["step"], "time_ns": data["time_ns"], **metrics})
         join(self.latest, self.reports[-1])
         self._run.kept.report(self.reports[-1])
         self._onlooker.report(self.reports[-1])

@@ -90,6 +90,10 @@ class Ready(TypedDict):
     waited_ns: Count
 
 
+#: names that no metric has: those of what is kept of a report beside its metrics
+TAKEN = ("task", "step", "time_ns")
+
+
 class Report(TypedDict):
     """Metrics of the script."""
 

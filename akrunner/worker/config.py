@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from akrunner.wire import shapes
+from akrunner.wire import messages, shapes
 from akrunner.worker import data, reading, running
 from akrunner.worker.asking import told
 
@@ -85,20 +85,26 @@ class TaskConfig(object):
         """Send metrics to the host, which shows them while the job runs and keeps them in the job's stats.
 
         Args:
-            metrics: dict name -> number (anything that `float()` takes).
+            metrics: dict name -> number (anything that `float()` takes). No metric is called `task`, `step` or `time_ns`, as these
+                are told of every report.
             step: the training step that they belong to; None for none.
             steps: how many steps there will be in all: with it, who watches the job sees which share of them is done, and how long
                 the rest will take; None: not known.
         Raises:
             TypeError: `metrics` is no dict.
-            ValueError: a name contains half of a surrogate pair, which no file can hold; or `step` has more than 64 bits, or
-                `steps` is not 1 at least.
+            ValueError: a metric is called `task`, `step` or `time_ns`; a name contains half of a surrogate pair, which no file can
+                hold; `step` has more than 64 bits; or `steps` is not 1 at least.
         """
         if not hasattr(metrics, "items"):
             raise TypeError('report(): give a dict of metrics, such as {"loss": 0.3}, not %s' % type(metrics).__name__)
         named = {str(k): float(v) for k, v in metrics.items()}
         at = None if step is None else int(step)
         for name in named:
+            if name in messages.TAKEN:
+                raise ValueError(
+                    "report(): no metric can be called %r: %s"
+                    % (name, "give the step as report({...}, step=...)" if name == "step" else "give it another name")
+                )
             if not shapes.fits(name, shapes.Text):
                 raise ValueError(
                     "report(): the metric %a has half of a surrogate pair in its name: give it another name" % name

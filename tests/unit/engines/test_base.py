@@ -41,6 +41,12 @@ def test_reports_are_a_table_with_a_column_for_each_metric() -> None:
     assert table["time"].cast(pa.int64()).to_pylist() == [1_000_000_001, 0]
 
 
+def test_a_metric_that_is_called_time_does_not_replace_the_times() -> None:
+    table = stats({"task": "chief:0", "step": 3, "time_ns": 7, "time": 0.5, "time_": 2.0}).report_table
+    assert table["time"].cast(pa.int64()).to_pylist() == [7]
+    assert table["time__"].to_pylist() == [0.5] and table["time_"].to_pylist() == [2.0]
+
+
 def test_no_reports_are_an_empty_table() -> None:
     table = stats().report_table
     assert table.num_rows == 0 and table.column_names == ["task", "step", "time"]

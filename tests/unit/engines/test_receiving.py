@@ -229,6 +229,13 @@ def test_reports_are_kept_and_the_last_metrics_of_each_task(tmp_path: Path) -> N
     assert [path.parent.name for path in (tmp_path / "board").rglob("events.*")] == ["chief-0"]
 
 
+def test_no_metric_replaces_what_is_told_of_its_report() -> None:
+    host = Host()
+    host.take(said.Report, {"metrics": {"task": 0.5, "step": 1.5, "time_ns": 2.5, "loss": 1.0}, "step": 3, "time_ns": 4})
+    assert host.receiver.reports == [{"task": "chief:0", "step": 3, "time_ns": 4, "loss": 1.0}]
+    assert host.receiver.metrics == {"chief:0": {"loss": 1.0}}
+
+
 def test_how_far_a_script_is_stays_until_it_tells_more() -> None:
     host = Host()
     for done in (1, 2):

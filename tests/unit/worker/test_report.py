@@ -29,6 +29,17 @@ def test_steps_are_at_least_one(steps: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "words"),
+    [("task", "give it another name"), ("time_ns", "give it another name"), ("step", "give the step as report")],
+)
+@pytest.mark.parametrize("step", [None, 3])
+def test_no_metric_has_the_name_of_what_is_told_of_every_report(name: str, words: str, step: Any) -> None:
+    with pytest.raises(ValueError, match=rf"report\(\): no metric can be called '{name}': {words}"):
+        reported({name: 1.0, "loss": 0.5}, step)
+    assert reported({f"{name}_": 1.0}, step) == [({f"{name}_": 1.0}, step, None)]
+
+
+@pytest.mark.parametrize(
     ("metrics", "step", "words"),
     [
         ({"\ud800": 1.0}, 1, r"the metric '\\ud800' has half of a surrogate pair in its name"),
