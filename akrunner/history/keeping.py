@@ -182,6 +182,7 @@ class Keeping:
             command=arguments.without_secrets(self._call.words),
             arguments=kept.values,
             left_out=kept.left_out,
+            not_finite=record.not_finite(kept.values),
             script=redacted(_called(script, self._given.get("script"))),
             script_sha256=_hash(script),
             engine=engine,

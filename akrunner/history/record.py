@@ -9,7 +9,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,7 @@ class Record:
         command: the words of the command line, without secrets; empty if it was called from Python.
         arguments: the arguments that are no defaults, by their names in Python; *** for a secret, <type> for an object of Python.
         left_out: arguments (or "env.TOKEN", a key of one) whose values are not kept -> why.
+        not_finite: where in `arguments` numbers are NaN or infinite, of which JSON has only the names: the keys, and places in lists, that lead there.
         script: the script's name, or the model's.
         script_sha256: the hash of the script's file; "" if it is none.
         engine: local or flink.
@@ -80,6 +81,7 @@ class Record:
     command: Sequence[str] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
+    not_finite: Sequence[Sequence[str | int]] = ()
     script: str = ""
     script_sha256: str = ""
     engine: str = "local"
@@ -183,6 +185,27 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     return value
+
+
+def not_finite(value: Any) -> list[list[str | int]]:
+    """Return where in a value the numbers are that `plain` turns into texts: the keys, and places in lists, that lead there."""
+    if isinstance(value, float):
+        return [] if math.isfinite(value) else [[]]
+    if isinstance(value, Mapping):
+        return [[str(key), *rest] for key, inner in value.items() for rest in not_finite(inner)]
+    if isinstance(value, (list, tuple)):
+        return [[place, *rest] for place, inner in enumerate(value) for rest in not_finite(inner)]
+    return []
+
+
+def with_numbers(value: Any, places: Iterable[Sequence[str | int]]) -> Any:
+    """Return a value as it was before `plain`. Args: places: as `not_finite` has found them."""
+    heads = {place[0]: [other[1:] for other in places if other and other[0] == place[0]] for place in places if place}
+    if isinstance(value, Mapping):
+        return {key: with_numbers(inner, heads.get(key, ())) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [with_numbers(inner, heads.get(place, ())) for place, inner in enumerate(value)]
+    return number(value) if any(not place for place in places) else value
 
 
 def number(value: Any) -> Any:

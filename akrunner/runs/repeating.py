@@ -7,6 +7,7 @@ from typing import Any
 
 from akrunner import verbs
 from akrunner.errors import ConfigError, noting
+from akrunner.history.record import with_numbers
 from akrunner.jobfile import HEADS, MERGED, placed
 from akrunner.options import named, of_verb
 from akrunner.runs.looking import Run, get
@@ -63,7 +64,7 @@ def values_of(run: Run) -> dict[str, Any]:
     if run.verb not in HEADS:
         raise ConfigError(f"{run.id} is a run of {run.verb}, which cannot be repeated: give its command again")
     values: dict[str, Any] = {}
-    for name, value in run.arguments.items():
+    for name, value in with_numbers(run.arguments, run.not_finite).items():
         if name in run.left_out:
             continue
         gone = {where.partition(".")[2] for where in run.left_out if where.startswith(f"{name}.")}

@@ -53,6 +53,13 @@ def test_a_run_that_succeeds(root: Path, tmp_path: Path) -> None:
     assert last.results[0]["name"] == "chief:0" and last.results[0]["log_tail"] == ""
 
 
+def test_where_numbers_are_that_json_has_not_is_kept(root: Path) -> None:
+    with Keeping("run", {"defaults": {"x": float("nan"), "t": "nan"}}, None) as run:
+        begun(run)
+        assert record.read(str(root / "r1")).not_finite == [["defaults", "x"]]
+        run.succeed(outcome(), None)
+
+
 def test_a_run_that_fails(root: Path) -> None:
     error = JobError("it failed", work_dir="/kept")
     with pytest.raises(JobError) as raised, Keeping("run", {}, None) as run:

@@ -31,6 +31,18 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / record.FILE).stat().st_mode) == 0o600
 
 
+def test_numbers_that_json_has_not_are_found_again(tmp_path: Path) -> None:
+    inf = float("inf")
+    given = {"defaults": {"a.b": inf, "t": "inf"}, "user_params": {"x": [1.0, {"y": -inf}], "z": "nan"}, "timeout": inf}
+    places = record.not_finite(given)
+    assert places == [["defaults", "a.b"], ["user_params", "x", 1, "y"], ["timeout"]]
+    record.write(str(tmp_path), Record(**{**vars(BEGUN), "arguments": given, "not_finite": places}))
+    found = record.read(str(tmp_path))
+    assert found.arguments["defaults"] == {"a.b": "inf", "t": "inf"}
+    assert record.with_numbers(found.arguments, found.not_finite) == given
+    assert record.with_numbers({"a": 1}, [["a", "gone"], ["b"]]) == {"a": 1}, "of a file that somebody has changed"
+
+
 def test_a_record_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record.write(str(tmp_path), BEGUN)
 

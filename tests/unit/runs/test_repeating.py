@@ -9,6 +9,7 @@ import pytest
 
 from akrunner import runs
 from akrunner.errors import ConfigError
+from akrunner.history import record
 from akrunner.runs import repeating
 from tests.unit.runs.conftest import Make
 
@@ -78,6 +79,14 @@ def test_values_with_a_secret_are_left_out_whole(make: Make) -> None:
     )
     values = repeating.values_of(runs.get("last"))
     assert values["user_params"] == {"dbs": 1} and "source" not in values
+
+
+def test_nan_and_infinity_are_numbers_again(make: Make) -> None:
+    inf = float("inf")
+    given = {"script": "t.py", "defaults": {"x": inf, "text": "inf"}, "user_params": {"bounds": [-inf, inf, 1.0]}}
+    make(arguments=given, not_finite=record.not_finite(given))
+    values = repeating.values_of(runs.get("last"))
+    assert values["defaults"] == given["defaults"] and values["user_params"] == given["user_params"]
 
 
 def test_a_stream_of_predictions_is_one_again(make: Make, called: list[Any], tmp_path: Path) -> None:
