@@ -254,13 +254,17 @@ class _Sender:
 
     def _send_metrics(self, client: Any, run: str) -> None:
         """Send the reports that wait."""
-        from mlflow.entities import Metric
-
         while self._reports:
             reports = [self._reports.popleft() for _ in range(min(len(self._reports), _BATCH))]
-            metrics = [Metric(*values) for report in reports for values in self._metrics(report)]
+            metrics = self._tried("metrics", functools.partial(self._made, reports)) or []
             for part in _parts(metrics, _BATCH):
                 self._tried("metrics", functools.partial(client.log_batch, run, metrics=part))
+
+    def _made(self, reports: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Return the metrics of reports as MLflow's client takes them."""
+        from mlflow.entities import Metric
+
+        return [Metric(*values) for report in reports for values in self._metrics(report)]
 
     def _metrics(self, report: Mapping[str, Any]) -> Iterator[tuple[str, float, int, int]]:
         """Yield name, value, time in milliseconds and step of each metric of a report; its step is the one after the task's last if it names none."""
@@ -321,8 +325,11 @@ class _Sender:
 
 
 def _is_away(error: Exception) -> bool:
-    """Whether a call may succeed later: MLflow's exceptions say which status an answer had, or would have."""
-    status = getattr(error, "get_http_status_code", lambda: 500)()
+    """Whether a call may succeed later: MLflow's exceptions say which status an answer had, or would have; those of connections are errors of
+    the system, and name no file. Any other is a fault of this process, which would be there the next time, too."""
+    if not hasattr(error, "get_http_status_code"):
+        return isinstance(error, OSError) and error.filename is None
+    status = error.get_http_status_code()
     return bool(status >= 500 or status in (408, 429))
 
 

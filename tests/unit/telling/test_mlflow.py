@@ -162,6 +162,23 @@ def test_a_server_that_is_away_for_a_while_gets_everything(server: Server) -> No
     assert [one[3] for part in server.batches() for one in part if one[0] == "loss"] == [1, 2]
 
 
+@pytest.mark.parametrize("fault", [TypeError("a float is required"), FileNotFoundError(2, "No such file", "/x")])
+def test_a_fault_of_the_client_does_not_keep_the_run_from_its_end(server: Server, fault: Exception) -> None:
+    told = begun()
+    wait_for(lambda: server.of("log_batch"))
+    server.errors.append(fault)
+    told.report(report("chief:0", 1, loss=0.5))
+    [warning] = told.ended(SUCCESS, [])
+    assert warning.startswith("mlflow: metrics: ") and server.of("set_terminated") == [("run", "FINISHED")]
+
+
+def test_a_report_that_is_no_metric_does_not_keep_the_run_from_its_end(server: Server) -> None:
+    told = begun()
+    told.report({**report("chief:0", 1, loss=0.5), "time_ns": None})
+    [warning] = told.ended(SUCCESS, [])
+    assert warning.startswith("mlflow: metrics: ") and server.of("set_terminated") == [("run", "FINISHED")]
+
+
 def test_what_is_refused_is_a_warning_and_the_rest_goes_on(server: Server) -> None:
     told = begun()
     wait_for(lambda: server.of("log_batch"))
