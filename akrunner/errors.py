@@ -353,6 +353,14 @@ def in_a_sentence(error: BaseException, words: str) -> None:
     vars(error)["_render_traceback_"] = lambda: [f"{type(error).__name__}: {words}"]
 
 
+class CallError(TypeError):
+    """A function of akrunner was called with an option that it does not have, or without one that it needs."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows: those that led here, and the error, without akrunner's own frames."""
+        return [*_callers(self.__traceback__), f"TypeError: {self}"]
+
+
 def _callers(trace: TracebackType | None) -> list[str]:
     """Return lines for the user's own frames that led to an error: where each is, and its code."""
     lines: list[str] = []

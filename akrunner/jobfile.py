@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from akrunner.checks import check_path, check_replaces_nothing, nearest_file, shown
-from akrunner.errors import ConfigError
+from akrunner.errors import CallError, ConfigError
 from akrunner.foreign import ours
 from akrunner.options import VERBS, Option, misfit, named, of_command, of_verb
 from akrunner.wire.near import nearest
@@ -249,7 +249,7 @@ def from_file(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 # pass the file on under the name of the option in whose place it is given
                 options = {head if name == JOB else name: value for name, value in options.items()}  # type: ignore[assignment]
             elif not has_head and misfit(options, verb, [one.name for one in of_verb(verb)]) is None:
-                raise TypeError(f"akrunner.{function.__name__}: {head}= is missing, or a job file in its place (job=)")
+                raise CallError(f"akrunner.{function.__name__}: {head}= is missing, or a job file in its place (job=)")
             first = args[0] if args else options.get(head)
             if not is_job_file(first):
                 return function(*args, **options)

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from akrunner.errors import ConfigError, noting
+from akrunner.errors import CallError, ConfigError, noting
 from akrunner.options.functions import VERBS
 from akrunner.options.naming import misfit, of_verb
 from akrunner.options.needs import meaningless
@@ -32,7 +32,7 @@ def told(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def called(*args: P.args, **options: P.kwargs) -> R:
             wrong = misfit(options, verb, [one.name for one in of_verb(verb)])
             if wrong is not None:
-                raise TypeError(f"akrunner.{verb}: {wrong}")
+                raise CallError(f"akrunner.{verb}: {wrong}")
             said = {**dict(zip(ahead, args)), **options}
             idle = meaningless(verb, said, said)
             if idle is not None:

@@ -49,8 +49,12 @@ def _row(run: Record, counted: tuple[int, int] | None) -> Row:
         took(run.seconds),
         facts.name_of(run) + ("" if run.engine == "local" else f" ({run.engine})"),
         f"{counted[0]:,}" if counted is not None else "",
-        _last(run)[:_MOST],
+        _cut(_last(run)),
     )
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= _MOST else f"{words[: _MOST - 1]}…"
 
 
 def _last(run: Record) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from akrunner.history.record import plain
+from akrunner.jobfile import HEADS, placed
+from akrunner.options import of_verb
 from akrunner.runs.looking import Run, get
 
 #: numbers of `stats` that tell runs apart
@@ -59,9 +62,17 @@ def _differences(first: Run, second: Run) -> Iterator[Difference]:
         before, after = told(first), told(second)
         for name in dict.fromkeys([*before, *after]):
             one, other = before.get(name), after.get(name)
-            # a NaN does not differ from another one
-            if plain(one) != plain(other):
+            if _compared(first, name, one) != _compared(second, name, other):
                 yield Difference(part, name, one, other)
+
+
+def _compared(run: Run, name: str, value: Any) -> Any:
+    """Return what is compared of a value: whole paths, as `akrunner rerun` gives them, and one NaN for all of them."""
+    if name == "script" and isinstance(value, str):
+        value = os.path.join(run.cwd, value)
+    elif run.verb in HEADS and any(one.name == name for one in of_verb(run.verb)):
+        value = placed(name, value, run.cwd)
+    return plain(value)
 
 
 def _run(run: Run) -> dict[str, Any]:

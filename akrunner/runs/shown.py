@@ -52,7 +52,7 @@ def listed(told: Sequence[Run]) -> str:
             time.strftime("%Y-%m-%d %H:%M", time.localtime(one.began)),
             words.took(one.seconds),
             _what(one),
-            one.error or _metrics(next(iter(one.metrics.values()), {})),
+            _cut(one.message.partition("\n")[0] or one.error) if one.error else _metrics(next(iter(one.metrics.values()), {})),
         )
         for one in told[:_RUNS]
     ]
@@ -71,7 +71,11 @@ def _metrics(last: Mapping[str, Any]) -> str:
 
 
 def _short(text: str) -> str:
-    return markup.text(text if len(text) <= _CHARACTERS else text[: _CHARACTERS - 3] + "...")
+    return markup.text(_cut(text))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _CHARACTERS else text[: _CHARACTERS - 3] + "..."
 
 
 def _logs(told: Run) -> str:

@@ -29,6 +29,13 @@ def test_a_notebook_shows_the_callers_own_lines_and_the_error() -> None:
     assert "this cell, line 1, in <module>" in caught.value._render_traceback_()
 
 
+def test_a_notebook_shows_a_misspelt_option_without_our_frames() -> None:
+    with pytest.raises(TypeError) as caught:
+        akrunner.run("a.py", {"a": [1]}, num_worker=2)  # type: ignore[call-overload]
+    shown = caught.value._render_traceback_()  # type: ignore[attr-defined]
+    assert len(shown) == 3 and "test_errors.py" in shown[0] and shown[-1] == f"TypeError: {caught.value}"
+
+
 def test_an_error_carries_what_it_is_about() -> None:
     assert errors.ClusterError("no such job", missing=True).missing and not errors.ClusterError("no answer").missing
     assert issubclass(errors.DataError, ValueError) and issubclass(errors.ConfigError, ValueError)

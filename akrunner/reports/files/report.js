@@ -39,8 +39,10 @@
       axis: {labelColor: ink, titleColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", gridColor: line, domainColor: soft, tickColor: soft, labelLimit: 110, titleLimit: 200, labelOverlap: true, labelSeparation: 8},
       range: {
         category: dark.matches
-          ? ["#6cb2eb", "#f6a04d", "#6fd08c", "#ff8f87", "#c3a5e0", "#d9cf8f", "#f2a2cf", "#a3adb8"]
-          : ["#1668b0", "#c4601d", "#1a7f37", "#b3261e", "#6f42a8", "#7a6a00", "#b0307a", "#57606a"],
+          ? ["#6cb2eb", "#f6a04d", "#6fd08c", "#ff8f87", "#c3a5e0", "#d9cf8f", "#f2a2cf", "#a3adb8",
+             "#3fd0d4", "#ffd166", "#9be564", "#e56b6f", "#8f93ff", "#b08968", "#e07be0", "#e6edf3"]
+          : ["#1668b0", "#c4601d", "#1a7f37", "#b3261e", "#6f42a8", "#7a6a00", "#b0307a", "#57606a",
+             "#007b83", "#96470f", "#4c7a00", "#7d0c2e", "#2f3fbf", "#5a3d1e", "#8a1fa8", "#1f2328"],
       },
     };
   };

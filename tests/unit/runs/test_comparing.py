@@ -42,6 +42,15 @@ def test_what_differs_is_told_by_part(make: Make) -> None:
     ]
 
 
+def test_a_path_does_not_differ_from_the_whole_one_of_a_run_that_was_repeated(make: Make) -> None:
+    make(cwd="/w", script="nan.py", arguments={"source": "iris.csv", "output": "o.csv", "beyond": "x"})
+    make(cwd="/w", script="/w/nan.py", arguments={"source": "/w/iris.csv", "output": "/w/p.csv", "beyond": "/w/x"})
+    assert [(one.name, one.first, one.second) for one in diff("r1", "r2") if one.part != "numbers"] == [
+        ("output", "o.csv", "/w/p.csv"),
+        ("beyond", "x", "/w/x"),
+    ]
+
+
 def test_a_run_does_not_differ_from_itself(make: Make) -> None:
     make(arguments={"num_workers": 2})
     assert diff("last", "r1") == []
