@@ -9,6 +9,7 @@ import traceback
 from typing import Optional
 
 from akrunner.wire.messages import Failure
+from akrunner.wire.shapes import escaped
 
 #: by these words of a record, the host tells a lack of disk space for rows from an error of the script: the phase of a task that
 #: receives its rows, and the first words of the error if the disk does not take the rows of a table that the script asked for
@@ -44,4 +45,5 @@ def _shown(text: str) -> str:
             + "\n... %d characters ...\n" % (len(text) - 2 * _MOST_CHARACTERS)
             + text[-_MOST_CHARACTERS:]
         )
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    told: str = escaped(text)
+    return told

@@ -77,6 +77,19 @@ else:
             cls.optional = {**cls.optional, **({} if total else own)}
 
 
+def escaped(value: Any) -> Any:
+    """Return a JSON value all of whose texts fit `Text`, as people read them: each half of a surrogate pair becomes "\\udce9".
+
+    Python keeps the bytes of a file's name that are not UTF-8 as such halves, so they are in tracebacks, in errors and in the
+    names of threads and files. A sender makes its message so if the receiver only shows these texts.
+    """
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {escaped(key): escaped(one) for key, one in value.items()}
+    return [escaped(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
 def fields_of(shape: Any) -> Tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return {field: its annotation} of the fields that a shape must have, and of those that it may have."""
     return shape.required, shape.optional

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, NoReturn, Optional, Tuple
 from akrunner.wire import PROTOCOL_VERSION, ending, frames, messages, tables
 from akrunner.wire.context import Context
 from akrunner.wire.context import read as read_context
+from akrunner.wire.shapes import escaped
 from akrunner.worker import forked, splits
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Link(object):
                 version=PROTOCOL_VERSION,
                 pid=os.getpid(),
                 python="%d.%d.%d" % sys.version_info[:3],
-                executable=sys.executable,
+                executable=escaped(sys.executable),
             ),
         )
         frame = self._expect(frames.CONTEXT)

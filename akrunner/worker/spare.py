@@ -26,6 +26,7 @@ from typing import Any, Callable, Collection, Dict, FrozenSet, Iterable, List, O
 
 from akrunner import worker
 from akrunner.wire import frames, messages
+from akrunner.wire.shapes import escaped
 from akrunner.worker import link, template
 from akrunner.worker.task import before_import
 
@@ -59,7 +60,7 @@ def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]
     alone = template.why_not(opened, told["temp"])
     # what was printed so far belongs in the log, as after a cold start
     sys.stdout.flush()
-    host.writer.write_json(frames.WAITING, messages.Waiting(seconds=time.monotonic() - began, alone=alone))
+    host.writer.write_json(frames.WAITING, escaped(messages.Waiting(seconds=time.monotonic() - began, alone=alone)))
     kind, body = host.next((frames.OFFER, frames.FORK))
     if kind == frames.FORK:
         read_fd, write_fd = template.Template(host, socket_fd).serve(body)
@@ -71,7 +72,7 @@ def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]
     while True:
         stale = files.changed()
         why = stale or shadowed(body["names"], imported)
-        host.writer.write_json(frames.ANSWER, messages.Answer(why=why, stale=bool(stale)))
+        host.writer.write_json(frames.ANSWER, escaped(messages.Answer(why=why, stale=bool(stale))))
         if not why:
             break
         _, body = host.next((frames.OFFER,))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Optional,
 
 from akrunner.wire import asks_about, failure, frames, messages
 from akrunner.wire.context import Context, TFConfig
+from akrunner.wire.shapes import escaped
 from akrunner.worker import data, export, flink_row, pai_program, placing, quick, reached, running, script
 from akrunner.worker.config import BatchTaskConfig, StreamTaskConfig, TrainTaskConfig
 from akrunner.worker.context import TFContext
@@ -179,14 +180,15 @@ class Task(object):
     def say_left(self, notes: List[str]) -> None:
         """Send LEFT, after CLOSED: the exit handlers have run. Args: notes: about what the script left running."""
         try:
-            self.link.writer.write_json(frames.LEFT, messages.Left(notes=notes + self.refused.news()))
+            self.link.writer.write_json(frames.LEFT, escaped(messages.Left(notes=notes + self.refused.news())))
         except OSError:
             self.link.check_host()
 
     def say(self, closed: messages.Closed) -> None:
         """Send CLOSED; called by the thread that ends the task."""
         try:
-            self.link.writer.write_json(frames.CLOSED, closed)
+            # it names lines of the script, whose name may be any bytes, and threads, processes and errors of the user's
+            self.link.writer.write_json(frames.CLOSED, escaped(closed))
         except OSError:
             self.link.check_host()
 

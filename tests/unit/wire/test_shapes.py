@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 import pytest
 
 from akrunner.wire.frames import WireError
-from akrunner.wire.shapes import Amount, Count, Int64, Name, Number, Positive, Text, TypedDict, check, fields_of, fits
+from akrunner.wire.shapes import Amount, Count, Int64, Name, Number, Positive, Text, TypedDict, check, escaped, fields_of, fits
 
 # without the annotations of the future: they are read at run time
 Inner = type("Inner", (TypedDict,), {"__annotations__": {"rows": Count}})
@@ -66,3 +66,9 @@ def test_an_object_is_checked_with_all_that_is_in_it() -> None:
 def test_what_fits_an_annotation(kind: Any, good: list[Any], bad: list[Any]) -> None:
     assert all(fits(value, kind) for value in good)
     assert not any(fits(value, kind) for value in bad)
+
+
+def test_any_text_can_be_told() -> None:
+    told = escaped({"at": "/d\udce9/two.py:4", "\ud800": ["\udce9", ("é", 1, None, 0.5, True)], "own": {"in": "\udfff"}})
+    assert told == {"at": "/d\\udce9/two.py:4", "\\ud800": ["\\udce9", ["é", 1, None, 0.5, True]], "own": {"in": "\\udfff"}}
+    assert fits(told["at"], Text) and all(type(given) is type(escaped(given)) for given in (1, True, 0.5, None, "é", [], {}))
