@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from akrunner.history.reported import latest
 
@@ -114,7 +115,11 @@ def last_metrics(reports: Sequence[Mapping[str, object]]) -> tuple[str, int | No
     Args: reports: everything that the tasks have reported (`Stats.reports`).
     Returns: (the task's name, its last step, metrics in order); ("", None, {}) if nothing was reported.
     """
-    found = latest(reports)
-    steps = {task: told.pop("step") for task, told in found.items()}
-    lead = min(found, key=lambda task: (not found[task], not task.startswith("chief"), task), default="")
-    return lead, steps.get(lead), in_order(found.get(lead, {}))
+    return leading(latest(reports))
+
+
+def leading(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, int | None, dict[str, Any]]:
+    """Do as `last_metrics`, of what each task has reported last: task -> "step", and its metrics."""
+    metrics = {task: {name: value for name, value in told.items() if name != "step"} for task, told in found.items()}
+    lead = min(found, key=lambda task: (not metrics[task], not task.startswith("chief"), task), default="")
+    return lead, found.get(lead, {}).get("step"), in_order(metrics.get(lead, {}))

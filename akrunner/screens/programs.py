@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from akrunner.markup import in_notebook
 from akrunner.options import named
 from akrunner.progress import events, words
 from akrunner.progress.following import Follower
-from akrunner.progress.views import in_order
+from akrunner.progress.views import leading
 from akrunner.screens.ways import AUTO, BAR, JSON, NONE, PLAIN, Bar, Display, Events, Plain, check, on
 
 #: the way of a notebook: a display in the output of a cell
@@ -76,6 +77,8 @@ class JobScreen:
         self._out = Out()
         self._run: str | None = None
         self._warned = 0
+        #: task -> of each metric what it has reported last, as far as that was told while the job ran
+        self._reported: Mapping[str, Mapping[str, float]] = {}
 
     def start(self) -> None:
         """Show the job from now on."""
@@ -88,6 +91,7 @@ class JobScreen:
     def progress(self, progress: Progress) -> None:
         """Show how far the job is."""
         self._warn(progress.warnings)
+        self._reported = progress.reports
         self._display.show(self._follower.take(progress, progress.seconds))
 
     def log(self, task: str, line: str) -> None:
@@ -102,11 +106,7 @@ class JobScreen:
             return
         stats = body["stats"]
         self._warn(stats["warnings"])
-        reported: Mapping[str, Mapping[str, Any]] = body["metrics"]
-        task = next(iter(reported), "")
-        told = reported.get(task, {})
-        step = told.get("step")
-        metrics = in_order({name: value for name, value in told.items() if name != "step" and value is not None})
+        task, step, metrics = leading(body["metrics"])
         rows = {key: stats[key] for key in ("seconds", "rows_in", "rows_out")}
         places = {key: body[key] for key in ("output", "work_dir", "run")}
         of = {"metrics": metrics, "metrics_of": task or None, "step": step}
@@ -114,11 +114,16 @@ class JobScreen:
             return
         parts = [
             f"done in {words.seconds(stats['seconds'])}: {stats['rows_in']:,} rows in, {stats['rows_out']:,} out",
-            ", ".join([*words.named(metrics), *([f"step {step:,}"] if step is not None else [])]),
+            ", ".join([*words.named(self._numbers(task, metrics)), *([f"step {step:,}"] if step is not None else [])]),
             f"output: {body['output']}" if body["output"] is not None else "",
             f"run: {self._run}" if self._run is not None else "",
         ]
         self._say(f"{self._title}: {'; '.join(filter(None, parts))}")
+
+    def _numbers(self, task: str, metrics: Mapping[str, float | None]) -> dict[str, float]:
+        """Return a task's last metrics as it has reported them: None stands for a number that JSON does not have."""
+        seen = {name: value for name, value in self._reported.get(task, {}).items() if not math.isfinite(value)}
+        return {name: seen.get(name, math.nan) if value is None else value for name, value in metrics.items()}
 
     def _warn(self, warnings: Any) -> None:
         """Tell the warnings that were not told yet. Args: warnings: all so far."""

@@ -90,6 +90,22 @@ def test_events_are_those_of_the_command_line(capsys: pytest.CaptureFixture[str]
     assert (told[-1]["run"], told[-1]["metrics"], told[-1]["rows_out"]) == ("r7", {"loss": 0.5}, 2)
 
 
+@pytest.mark.parametrize(("nan", "told"), [(float("nan"), "nan"), (float("-inf"), "-inf")])
+def test_the_task_that_leads_is_told_with_all_its_numbers(nan: float, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    # the worker has reported first; JSON has no NaN
+    last = {"worker:0": {"step": 1, "loss": 0.9}, "chief:0": {"step": None, "odd": None, "loss": 0.1}}
+    for way in ("plain", "json"):
+        screen = JobScreen("run s.py", False, programs.display(way))
+        screen.start()
+        seen = {"worker:0": {"loss": 0.9}, "chief:0": {"odd": nan, "loss": 0.1}}
+        screen.progress(Progress(1.0, 1, 1, 0, 0, {"chief:0": "running"}, seen, []))
+        screen.ended({**DONE, "metrics": last})
+    lines = capsys.readouterr().err.splitlines()
+    end = json.loads(lines[-1])
+    assert f"; loss 0.1, odd {told}; " in lines[2]
+    assert (end["metrics"], end["metrics_of"], end["step"]) == ({"loss": 0.1, "odd": None}, "chief:0", None)
+
+
 def test_a_failure_is_the_exceptions_to_tell_but_an_event(capsys: pytest.CaptureFixture[str]) -> None:
     failed = {"ok": False, "error": "JobError", "message": "it failed", "exit_code": 1, "failure": None}
     shown("plain", failed)
