@@ -280,8 +280,10 @@ def _when(moment: float) -> str:
     """Return a moment for people: how long ago if it is less than a day, else the day."""
     ago = time.time() - moment
     if 0 <= ago < _DAY:
-        number, unit = (ago, "s") if ago < _MINUTE else (ago / _MINUTE, "min") if ago < _HOUR else (ago / _HOUR, "h")
-        return f"{number:.0f} {unit} ago"
+        # rounded first: nothing was 60 s ago, or 60 min
+        units = ((round(ago), "s"), (round(ago / _MINUTE), "min"))
+        number, unit = next(((number, unit) for number, unit in units if number < _MINUTE), (round(ago / _HOUR), "h"))
+        return f"{number} {unit} ago"
     return f"{datetime.datetime.fromtimestamp(moment):%Y-%m-%d}"
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_HOUR, _MINUTE = 3600, 60
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+#: seconds that are told with tenths are below, as 9.95 is told as 10
+_TENTHS = 9.95
+#: a number of four figures or more, if it is rounded to four, has no fraction that people compare
+FOUR_FIGURES = 999.95
+#: more digits than a float has
+_LONG = 1e15
 #: how many values of a list are shown
 _MOST_VALUES = 20
 #: metrics with these words in their names are shown first
@@ -13,24 +19,26 @@ _FIRST = ("loss", "acc", "auc")
 
 
 def number(value: Any) -> str:
-    """Return a number with as many digits as people compare; any other value as it is."""
+    """Return a number with as many digits as people compare ("0.1235", "12346"); any other value as it is."""
     if isinstance(value, float):
         # a number that counts something is told to its last digit
-        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+        whole = abs(value) < _LONG and (value.is_integer() or abs(value) >= FOUR_FIGURES)
+        return f"{value:.0f}" if whole else f"{value:.4g}"
     return str(value)
 
 
 def took(seconds: float) -> str:
-    """Return a length of time."""
-    if seconds < _MINUTE:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    if seconds < _HOUR:
-        return (
-            f"{seconds // _MINUTE:.0f} min {seconds % _MINUTE:.0f} s"
-            if seconds < 10 * _MINUTE
-            else f"{seconds // _MINUTE:.0f} min"
-        )
-    return f"{seconds // _HOUR:.0f} h {seconds % _HOUR // _MINUTE:.0f} min"
+    """Return a length of time: "4.2 s", "40 s", "3 min 20 s", "2 h 5 min", "3 d 4 h"."""
+    if seconds < _TENTHS:
+        return f"{max(seconds, 0.0):.1f} s"
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    if whole < _DAY:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
 
 
 def value(given: Any) -> str:

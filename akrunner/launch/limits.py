@@ -39,7 +39,8 @@ def parsed(text: str, parameter: str) -> int:
 def shown(size: int) -> str:
     """Return a number of bytes in words: "20 GB", "1.5 MB"."""
     for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= factor:
+        # 999,960 bytes are 1 MB, not 1000 kB
+        if size >= 0.99995 * factor:
             return f"{size / factor:.1f}".removesuffix(".0") + f" {unit}"
     return f"{size} bytes"
 

@@ -465,7 +465,7 @@ def _runs(process: psutil.Process) -> bool:
 def _size(count: int) -> str:
     value = float(count)
     for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
+        if round(value) < 1024:
             return f"{value:.0f} {unit}"
         value /= 1024
     return f"{value:.1f} GiB"

@@ -83,4 +83,4 @@ def size_in_words(size: int) -> str:
     """Return a number of bytes in words, such as "812 bytes", "4.2 kB", "1,234.5 MB"."""
     if size < 1000:
         return counted(size, "byte")
-    return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
+    return f"{size / 1e3:.1f} kB" if size < 999_950 else f"{size / 1e6:,.1f} MB"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from akrunner.engines.supervision.states import TaskState
 from akrunner.progress.views import TaskView
+from akrunner.progress.words import number
 
 #: how far a task has come; the states of a line are as far as each other
 _ORDER = (
@@ -54,5 +55,9 @@ def _slow(tasks: Sequence[TaskView]) -> dict[str, str]:
         usual = sorted(known.values())[len(known) // 2]
         slow = {name: rate for name, rate in known.items() if rate < _SLOW * usual}
         if slow:
-            return {name: f"slow: {rate:,.3g} {unit}, the others {usual:,.3g}" for name, rate in slow.items()}
+            return {name: f"slow: {_rate(rate)} {unit}, the others {_rate(usual)}" for name, rate in slow.items()}
     return {}
+
+
+def _rate(value: float) -> str:
+    return number(float(f"{value:.3g}"))

@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from akrunner.history.words import FOUR_FIGURES, took
 from akrunner.progress.views import SCRIPT, TaskView, View
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_MINUTE, _THOUSAND = 60, 1000
 #: states whose word is not the one that people would use where others stand beside it
 _SHORT = {"ready": "waiting", "running": "in main()", "finished": "done"}
 #: how many tasks that differ a line names
@@ -18,37 +19,36 @@ _BEFORE_STEPS = 2
 #: a whole number below is shown as it is
 _WHOLE = 100_000
 _UNITS = ("", "k", "M", "G", "T", "P")
+#: a number of a unit that is shown with tenths is below, as 9.95 is shown as 10
+_TENTHS = 9.95
+
+#: returns a length of time, as what is kept of a run tells it
+seconds = took
 
 
 def number(value: float) -> str:
     """Return a number with few figures: "0.02913", "12,345", "1.23M", "nan"."""
     if not math.isfinite(value):
         return str(value)
-    if abs(value) < _WHOLE:
-        return f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"
-    power = min((len(str(int(abs(value)))) - 1) // 3, len(_UNITS) - 1)
-    return f"{value / 1000**power:.3g}{_UNITS[power]}"
+    if round(abs(value)) < _WHOLE:
+        whole = float(value).is_integer() or abs(value) >= FOUR_FIGURES
+        return f"{value:,.0f}" if whole else f"{value:.4g}"
+    power, shown = _scaled(value)
+    return f"{value:.3g}" if abs(shown) >= _THOUSAND else f"{shown:.3g}{_UNITS[power]}"
 
 
 def size(value: float) -> str:
     """Return a number of bytes: "812 kB", "7.5 MB"."""
-    power = min((len(str(int(value))) - 1) // 3, len(_UNITS) - 1)
-    shown = value / 1000**power
-    return f"{shown:.0f} {_UNITS[power]}B" if shown >= 10 or not power else f"{shown:.1f} {_UNITS[power]}B"
+    power, shown = _scaled(value)
+    return f"{shown:.0f} {_UNITS[power]}B" if shown >= _TENTHS or not power else f"{shown:.1f} {_UNITS[power]}B"
 
 
-def seconds(value: float) -> str:
-    """Return a time: "4.2 s", "40 s", "3 min 20 s", "2 h 5 min", "3 d 4 h"."""
-    if value < 9.95:
-        return f"{max(value, 0.0):.1f} s"
-    whole = round(value)
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
-    if whole < _DAY:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+def _scaled(value: float) -> tuple[int, float]:
+    """Return the power of a thousand whose unit a number of three figures has, and the number in that unit."""
+    # rounded first: 999,700 is 1M, not 1000k
+    figures = float(f"{value:.3g}")
+    power = min((len(str(int(abs(figures)))) - 1) // 3, len(_UNITS) - 1)
+    return power, figures / _THOUSAND**power
 
 
 def percent(share: float) -> str:

@@ -50,6 +50,8 @@ def test_what_is_no_size_is_refused_by_its_parameter(text: str) -> None:
         (999, "999 bytes"),
         (1000, "1 kB"),
         (1550, "1.6 kB"),
+        (999_940, "999.9 kB"),
+        (999_950, "1 MB"),
         (1_500_000, "1.5 MB"),
         (20 * 10**9, "20 GB"),
         (16 << 30, "17.2 GB"),

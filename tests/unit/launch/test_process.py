@@ -50,6 +50,7 @@ def test_an_end_is_said_in_words(end: Exit, words: str) -> None:
         (4 * GIB, False, "killed from outside, by a person, a scheduler or the out-of-memory killer; peak RSS 4.0 GiB of 16.0 GiB"),
         (700, False, "killed from outside, by a person, a scheduler or the out-of-memory killer; peak RSS 700 B of 16.0 GiB"),
         (1536, True, "killed by the kernel's out-of-memory killer; peak RSS 2 KiB of 16.0 GiB"),
+        ((1 << 20) - 1, True, "killed by the kernel's out-of-memory killer; peak RSS 1 MiB of 16.0 GiB"),
         (700 << 20, True, "killed by the kernel's out-of-memory killer; peak RSS 700 MiB of 16.0 GiB"),
     ],
 )  # fmt: skip

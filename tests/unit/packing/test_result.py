@@ -15,6 +15,8 @@ from akrunner.packing.result import Packed, size_in_words
         (999, "999 bytes"),
         (1000, "1.0 kB"),
         (4_240, "4.2 kB"),
+        (999_949, "999.9 kB"),
+        (999_960, "1.0 MB"),
         (1_000_000, "1.0 MB"),
         (1_234_500_000, "1,234.5 MB"),
     ],

@@ -46,4 +46,4 @@ def test_those_that_are_slow_differ_if_there_are_enough_to_compare() -> None:
     assert differing(at(12, 12.5, 3.1)) == {"worker:2": "slow: 3.1 step/s, the others 12"}
     assert differing(at(12, 12.5, 7)) == {} == differing(at(12, 3)) == differing(at(None, 12, 12))
     written = [TaskView(f"worker:{n}", "running", "in main()", rows_per_second=rate) for n, rate in enumerate((1e4, 1e4, 1e3))]
-    assert differing(written) == {"worker:2": "slow: 1e+03 rows/s, the others 1e+04"}
+    assert differing(written) == {"worker:2": "slow: 1,000 rows/s, the others 10,000"}

@@ -13,7 +13,9 @@ from akrunner.progress.views import PREDICTING, READING, RUNNING, SCRIPT, STARTI
 @pytest.mark.parametrize(
     ("value", "told"),
     [(0, "0"), (0.0291312, "0.02913"), (12345, "12,345"), (99_999, "99,999"), (450_000, "450k"), (1_234_567, "1.23M"), (-2e9, "-2G"),
-     (float("nan"), "nan"), (float("-inf"), "-inf"), (1e-9, "1e-09"), (1e30, "1e+15P")],
+     (float("nan"), "nan"), (float("-inf"), "-inf"), (1e-9, "1e-09"), (1e30, "1e+30"), (1e308, "1e+308"), (999.94, "999.9"), (999.96, "1,000"),
+     (-999.96, "-1,000"), (12345.678, "12,346"), (99_999.4, "99,999"), (99_999.9, "100k"), (99_999.5, "100k"), (100_000, "100k"),
+     (999_400, "999k"), (999_700, "1M"), (-999_700, "-1M"), (999_499_999, "999M"), (999_500_001, "1G"), (999.4e15, "999P"), (999.7e15, "1e+18")],
 )  # fmt: skip
 def test_a_number_has_few_figures(value: float, told: str) -> None:
     assert words.number(value) == told
@@ -25,7 +27,11 @@ def test_a_number_has_few_figures(value: float, told: str) -> None:
         (-1, "0.0 s"),
         (4.24, "4.2 s"),
         (9.96, "10 s"),
-        (59.6, "1 min 0 s"),
+        (59.4, "59 s"),
+        (59.96, "1 min 0 s"),
+        (599.9, "10 min 0 s"),
+        (3599.7, "1 h 0 min"),
+        (86_399.8, "1 d 0 h"),
         (200, "3 min 20 s"),
         (7500, "2 h 5 min"),
         (273_600, "3 d 4 h"),
@@ -37,6 +43,7 @@ def test_a_time(seconds: float, told: str) -> None:
 
 def test_bytes() -> None:
     assert [words.size(one) for one in (0, 812, 7_500_000, 81e9)] == ["0 B", "812 B", "7.5 MB", "81 GB"]
+    assert [words.size(one) for one in (999.7, 9_960, 999_700, 9_940_000)] == ["1.0 kB", "10 kB", "1.0 MB", "9.9 MB"]
 
 
 def test_only_all_of_it_is_a_hundred_percent() -> None:
