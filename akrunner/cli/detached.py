@@ -211,7 +211,11 @@ def _of_run(run: Run, task: str | None, follow: bool, as_json: bool) -> None:
     if as_json:
         emit({"ok": code == 0, "exit_code": code, "run": run.id, "state": last.state, "lines": lines})
     elif code:
-        say(harmless(f"akrunner: {run.id} {last.state}: {with_code(last.message, last.short_code) or 'its process is gone'}"))
+        say(
+            harmless(
+                f"akrunner: {run.id} {last.state}: {with_code(last.message or last.error, last.short_code) or 'its process is gone'}"
+            )
+        )
     if code:
         raise typer.Exit(code)
 

@@ -104,11 +104,14 @@ def telling(done: str) -> Iterator[None]:
         raise Untold(done) from e
 
 
-def ended(run: Callable[[], Any], as_json: bool, is_help: bool = False) -> int:
+def ended(run: Callable[[], Any], as_json: bool, is_help: bool = False, only_tells: bool = False) -> int:
     """Run a command, and print its error if it fails.
 
-    Args: run: the command; as_json: whether errors are printed as JSON; is_help: whether it only prints help, which a reader
-        need not read to its end (`| head`).
+    Args:
+        run: the command.
+        as_json: whether errors are printed as JSON.
+        is_help: whether it only prints help, which a reader need not read to its end (`| head`).
+        only_tells: whether it does nothing but print: a reader who goes need not be told what was done.
     Returns: the exit code.
     """
     try:
@@ -122,7 +125,7 @@ def ended(run: Callable[[], Any], as_json: bool, is_help: bool = False) -> int:
         if is_help and signals.seen() is None and any(isinstance(one, BrokenPipeError) for one in _chain(e)):
             silence_stdout()
             return 0
-        return _failed(e, as_json)
+        return _failed(e, as_json, only_tells)
     finally:
         records.off()
 
@@ -162,7 +165,7 @@ def _chain(error: BaseException) -> list[BaseException]:
     return chain
 
 
-def _failed(error: BaseException, as_json: bool) -> int:
+def _failed(error: BaseException, as_json: bool, only_tells: bool) -> int:
     if any(getattr(one, "logged", False) for one in _chain(error)):
         records.end_is_told()
     number = signals.seen()
@@ -176,7 +179,7 @@ def _failed(error: BaseException, as_json: bool) -> int:
     with signals.last_output(code):
         if code is not None and not as_json:
             _give_up_stdout()
-        return _stopped(error, number, as_json) if number is not None else _explained(error, as_json)
+        return _stopped(error, number, as_json) if number is not None else _explained(error, as_json, only_tells)
 
 
 def _stopped(error: BaseException, number: int, as_json: bool) -> int:
@@ -191,7 +194,7 @@ def _stopped(error: BaseException, number: int, as_json: bool) -> int:
     return _say(kind, message + (f"; its logs: {kept}" if kept else ""), code, as_json, body=told)
 
 
-def _explained(error: BaseException, as_json: bool) -> int:
+def _explained(error: BaseException, as_json: bool, only_tells: bool) -> int:
     """Print what has failed. Returns: the exit code."""
     if hasattr(error, "format_message"):
         return _misused(error, as_json)
@@ -200,7 +203,8 @@ def _explained(error: BaseException, as_json: bool) -> int:
     error = (error.__cause__ or error) if isinstance(error, Untold) else error
     lost = _of_stdout(error) if untold or _in_printing(error) else None
     if lost is not None:
-        return _lost_stdout(lost + done, EXIT_WRITE)
+        is_gone = any(isinstance(one, BrokenPipeError) for one in _chain(error))
+        return EXIT_WRITE if only_tells and is_gone else _lost_stdout(lost + done, EXIT_WRITE)
     end = end_of(error)
     if end.code == EXIT_FAULT and not isinstance(error, akrunner.AkrunnerError):
         return _say(*end, as_json, redacted("".join(traceback.format_exception(error))), short=short_code(error, end))

@@ -193,6 +193,9 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
 }
 
 
+#: commands that do nothing but print what is known; `runs` is another
+_TELLING = (["show"], ["logs"], ["status"], ["doctor"], ["tables", "ls"], ["tables", "show"])
+
 #: Click's context settings of every command
 _SETTINGS: Any = {"help_option_names": ["--help", "-h"]}
 
@@ -379,4 +382,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 mistaken.explain(e, ours, lambda: _made(tuple(_COMMANDS), True))
             raise
 
-    return ended(run, asks_for_json(given), is_help=is_help)
+    return ended(run, asks_for_json(given), is_help=is_help, only_tells=_only_tells(ours))
+
+
+def _only_tells(words: Sequence[str]) -> bool:
+    """Whether a command does nothing but print what is known. Args: words: those of its line that are akrunner's."""
+    if words[:1] == ["runs"]:
+        return words[1:2] != ["prune"] and not any(word.startswith("--serve") for word in words)
+    return words[:1] in _TELLING or words[:2] in _TELLING

@@ -101,9 +101,14 @@ class Record:
     work_dir: str | None = None
 
     @property
+    def words(self) -> str:
+        """The error in words; "" if there is none. One that has none of its own (Ctrl-C in a program) is its class alone."""
+        return f"{self.error}: {self.message}" if self.message else self.error
+
+    @property
     def told(self) -> str:
-        """The error in words, with its short code; "" if there is none."""
-        return with_code(f"{self.error}: {self.message}", self.short_code) if self.error else ""
+        """The same, with its short code."""
+        return with_code(self.words, self.short_code)
 
     @property
     def short_code(self) -> str:

@@ -101,7 +101,7 @@ def failures(run: Record) -> list[Failed]:
     if not run.error:
         return []
     first = run.failure or {}
-    title, _, rest = f"{run.error}: {run.message}".partition("\n")
+    title, _, rest = run.words.partition("\n")
     more = [("More", rest.strip("\n"))] if rest.strip() else []
     made = [Failed(title, [*more, *_texts(first)], run.short_code, link(run.short_code))]
     made += [Failed(f"[{other.get('task')}] {other.get('what')}", _texts(other)) for other in run.others]

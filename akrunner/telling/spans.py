@@ -4,7 +4,8 @@
 
     the span around the call, if there is one
       akrunner run                    from the call to its end
-        starting, receiving, main     what each task is doing, one span after the other
+        starting, importing, ready,   what each task is doing, one span after the other, by the words of `TaskState`;
+        running, finished, ...        none for a state that is over before the next look, which comes ten times a second
 
 akrunner chooses no exporter: it asks the program's own provider for a tracer.
 """

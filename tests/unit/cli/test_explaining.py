@@ -50,5 +50,5 @@ def test_another_word_is_refused(word: str, near: str, capsys: pytest.CaptureFix
 
 
 def test_a_reader_need_not_read_it_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("akrunner.cli.main.ended", lambda run, as_json, is_help: is_help)
+    monkeypatch.setattr("akrunner.cli.main.ended", lambda run, as_json, is_help, only_tells: is_help)
     assert main(["explain"]) and main(["explain", "AK301", "--json"]) and not main(["show", "last"])

@@ -264,7 +264,42 @@ def test_of_help_a_reader_takes_what_it_wants(
     exec(code, scope)
     run: Any = scope["run"]
     assert guarded.ended(run, False, is_help=True) == 0 and not capsys.readouterr().err
-    assert guarded.ended(run, False) == 4
+    assert guarded.ended(run, False, only_tells=True) == 4 and not capsys.readouterr().err
+    assert guarded.ended(run, False) == 4 and "stdout was closed" in capsys.readouterr().err
+
+
+def test_a_reader_of_a_run_who_goes_is_told_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guarded, "silence_stdout", lambda: None)
+
+    def run(error: BaseException) -> Any:
+        with telling("the run was shown"):
+            raise error
+
+    gone, full = BrokenPipeError(32, "x"), OSError(28, "No space left on device")
+    assert ended(lambda: run(gone), False, only_tells=True) == 4 and not capsys.readouterr().err
+    assert ended(lambda: run(full), False, only_tells=True) == 4 and "the disk is full" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "tells"),
+    [
+        ("show last", True),
+        ("logs r1 -f", True),
+        ("runs", True),
+        ("runs diff r1 r2", True),
+        ("runs prune", False),
+        ("runs --serve", False),
+        ("tables ls", True),
+        ("tables get t -", False),
+        ("run s.py", False),
+        ("cancel r1", False),
+    ],
+)
+def test_which_commands_only_tell(line: str, tells: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("akrunner.cli.main.ended", lambda run, as_json, is_help, only_tells: only_tells)
+    assert command(line.split()) == tells
 
 
 @pytest.mark.parametrize("number", [5, 28, 32])

@@ -149,7 +149,9 @@ def test_runs_are_removed(make: Make, capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(capsys.readouterr().out)["removed"] == ["r1", "r2"]
 
 
-@pytest.mark.parametrize(("ago", "told"), [(59.4, "59 s"), (59.7, "1 min"), (3569, "59 min"), (3599.7, "1 h"), (86_000, "24 h")])
+@pytest.mark.parametrize(
+    ("ago", "told"), [(59.4, "59 s"), (59.7, "1 min"), (3569, "59 min"), (3599.7, "1 h"), (86_000, "24 h")]
+)
 def test_how_long_ago(ago: float, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shown.time, "time", lambda: 1e9 + ago)
     assert shown._when(1e9) == f"{told} ago"

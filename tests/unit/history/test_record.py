@@ -117,6 +117,19 @@ def test_a_text_is_cut_after_its_secrets_are_hidden() -> None:
     assert "Password" not in told and len(told) == 20_000
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (KeyboardInterrupt("twice"), "KeyboardInterrupt: twice"),
+        (ScriptFailedError("it raised"), "ScriptFailedError: it raised"),
+    ],
+)
+def test_an_error_without_words_is_its_class(error: BaseException, told: str) -> None:
+    run = Record(**{**vars(BEGUN), **record.failed(error, [])})
+    assert (run.words, run.told.partition(" [")[0]) == (told, told) and BEGUN.told == BEGUN.words == ""
+
+
 def test_how_long_a_run_took() -> None:
     assert Record(**{**vars(BEGUN), "ended": 103.5}).seconds == 3.5
     assert BEGUN.seconds > 1e9
