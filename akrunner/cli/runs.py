@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -76,7 +77,7 @@ _STYLES = {"succeeded": "green", "running": "cyan", "submitted": "cyan", "failed
 _PIPED = 500
 _TITLES = ["run", "state", "began", "took", "what", "rows in", "last"]
 _NUMBERS = ("took", "rows in")
-#: characters of a verb and its script's name, at most; and of what stands last, at least
+#: columns of a verb and its script's name, at most; and of what stands last, at least
 _MOST_WHAT, _LEAST_ROOM = 24, 12
 #: columns of a terminal that has room for the numbers of rows
 _WIDE = 100
@@ -237,17 +238,23 @@ def _table(found: Sequence[Run]) -> None:
     console = _console()
     titles = [title for title in _TITLES if title != "rows in" or console.width >= _WIDE]
     rows = [dict(zip(_TITLES, _TITLES)), *(dict(zip(_TITLES, _cells(one))) for one in found)]
-    widths = {title: max(len(row[title]) for row in rows) for title in titles[:-1]}
+    widths = {title: max(cell_len(row[title]) for row in rows) for title in titles[:-1]}
     room = max(_LEAST_ROOM, console.width - sum(widths.values()) - 2 * len(widths))
     for row, one in zip(rows, (None, *found)):
         style = _STYLES.get(one.state, "") if one is not None else "bold"
         parts = []
         for title, width in widths.items():
-            text = row[title].rjust(width) if title in _NUMBERS else row[title].ljust(width)
+            blanks = " " * (width - cell_len(row[title]))
+            text = f"{blanks}{row[title]}" if title in _NUMBERS else f"{row[title]}{blanks}"
             parts.append((f"{text}  ", style if title == "state" or one is None else ""))
         last = row[titles[-1]]
-        parts.append((last if len(last) <= room else f"{last[: room - 1]}…", style if one is None or one.error else ""))
+        parts.append((_cut(last, room), style if one is None or one.error else ""))
         console.print(Text.assemble(*parts), soft_wrap=True)
+
+
+def _cut(text: str, most: int) -> str:
+    """Return as much of a text as so many columns of a terminal have room for: some letters have two."""
+    return text if cell_len(text) <= most else f"{set_cell_size(text, most - 1).rstrip()}…"
 
 
 def _cells(run: Run) -> list[str]:
@@ -258,7 +265,7 @@ def _cells(run: Run) -> list[str]:
         run.state,
         _when(run.began),
         words.took(run.seconds),
-        printable(what if len(what) <= _MOST_WHAT else f"{what[: _MOST_WHAT - 1]}…"),
+        _cut(printable(what), _MOST_WHAT),
         f"{rows[0]:,}" if rows is not None else "",
         printable(_last(run)),
     ]
@@ -272,7 +279,7 @@ def _last(run: Run) -> str:
 
 
 def _metrics(told: Mapping[str, Any]) -> str:
-    values = [f"{name}={words.number(told[name])}" for name in words.ranked(told)]
+    values = [f"{words.metric(name)}={words.number(told[name])}" for name in words.ranked(told)]
     return " ".join([*values, *([f"step={told['step']:,}"] if isinstance(told.get("step"), int) else [])])
 
 
@@ -347,10 +354,12 @@ def _body(run: Run) -> Iterator[Text]:
     lines.append(("logs", f"akrunner logs {run.id}"))
     lines.append(("kept in", run.path))
     yield Text("")
-    wide = max(len(name) for name, _ in lines)
+    wide = max(cell_len(name) for name, _ in lines)
     for name, value in lines:
         # a name of a metric or of a file may have several lines, as a warning may
-        yield Text.assemble((f"{name:<{wide}}  ", "bold"), harmless(value) if name == "warning" else printable(value))
+        yield Text.assemble(
+            (f"{name}{' ' * (wide - cell_len(name))}  ", "bold"), harmless(value) if name == "warning" else printable(value)
+        )
 
 
 # -- two runs

@@ -10,6 +10,8 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _TENTHS = 9.95
 #: a number of four figures or more, if it is rounded to four, has no fraction that people compare
 FOUR_FIGURES = 999.95
+#: characters of a metric's name that are shown
+_MOST_NAME = 60
 #: more digits than a float has
 _LONG = 1e15
 #: how many values of a list are shown
@@ -49,6 +51,11 @@ def value(given: Any) -> str:
         more = [f"and {len(given) - _MOST_VALUES:,} more"] if len(given) > _MOST_VALUES else []
         return ", ".join([*map(value, given[:_MOST_VALUES]), *more])
     return str(given)
+
+
+def metric(name: str) -> str:
+    """Return the name of a metric as a screen shows it: a script may give one that would fill the screen."""
+    return name if len(name) <= _MOST_NAME else f"{name[: _MOST_NAME - 1]}…"
 
 
 def ranked(names: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from akrunner.history.words import FOUR_FIGURES, took
+from akrunner.history.words import FOUR_FIGURES, metric, took
 from akrunner.progress.views import SCRIPT, TaskView, View
 
 _MINUTE, _THOUSAND = 60, 1000
@@ -75,7 +75,7 @@ def metrics(view: View) -> list[str]:
 
 def named(found: Mapping[str, float]) -> list[str]:
     """Return each metric with its value: "loss 0.291"."""
-    return [f"{name} {number(value)}" for name, value in found.items()]
+    return [f"{metric(name)} {number(value)}" for name, value in found.items()]
 
 
 def rows(view: View) -> str:

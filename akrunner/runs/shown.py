@@ -67,7 +67,7 @@ def _what(told: Run) -> str:
 
 def _metrics(last: Mapping[str, Any]) -> str:
     step = f" step={last['step']}" if last.get("step") is not None else ""
-    return " ".join(f"{name}={words.number(last[name])}" for name in words.ranked(last)) + step
+    return " ".join(f"{words.metric(name)}={words.number(last[name])}" for name in words.ranked(last)) + step
 
 
 def _short(text: str) -> str:

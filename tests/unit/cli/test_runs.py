@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -96,7 +97,7 @@ def test_what_was_lost_or_stopped_says_so(make: Make, capsys: pytest.CaptureFixt
     make(state=record.STOPPED, error="KeyboardInterrupt")
     make(state=record.SUBMITTED, ended=None, detached={"job": "0abc", "master": "h:1", "name": "x"}, host={})
     assert main(["show", "r1"]) == 0 and "is gone, and has not said why" in capsys.readouterr().out
-    assert main(["show", "r2"]) == 0 and "\nKeyboardInterrupt: \n" in capsys.readouterr().out
+    assert main(["show", "r2"]) == 0 and "\nKeyboardInterrupt\n" in capsys.readouterr().out
     made = Path(make(state=record.RUNNING, ended=None)).name
     assert main(["show", made]) == 0 and ", began 5." in capsys.readouterr().out.splitlines()[0]
 
@@ -175,6 +176,18 @@ def test_a_terminal_is_wide_enough_for_a_line_each(width: int, make: Make, monke
         and all(len(Text.from_ansi(line)) <= width for line in lines)
         and lines[1].startswith("r1   failed  5 s ago")
     )
+
+
+@pytest.mark.parametrize("name", ["训练模型.py", "训练" * 20 + ".py", "a" * 60 + ".py", "short.py"])
+def test_letters_of_two_columns_shift_nothing(name: str, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(shown, "_console", lambda: Console(file=out, width=80, force_terminal=True, color_system=None))
+    make(script=f"/x/{name}", metrics={"chief:0": {"loss": 0.5, "训" * 100: 1.0}})
+    make(script="/x/plain.py", metrics={"chief:0": {"loss": 0.5}})
+    assert main(["runs"]) == 0
+    lines = [Text.from_ansi(line).plain for line in out.getvalue().splitlines()]
+    assert {cell_len(line.partition("loss=")[0]) for line in lines[1:]} == {cell_len(lines[0].partition("last")[0])}
+    assert all(cell_len(line) <= 80 for line in lines)
 
 
 def test_a_report_is_written(

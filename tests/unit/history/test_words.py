@@ -27,3 +27,7 @@ def test_values() -> None:
 
 def test_losses_and_accuracies_come_first() -> None:
     assert words.ranked({"step": 1, "lr": 2, "val_loss": 3, "accuracy": 4}) == ["val_loss", "accuracy", "lr"]
+
+
+def test_a_name_that_would_fill_the_screen_is_cut() -> None:
+    assert words.metric("a" * 60) == "a" * 60 and words.metric("a" * 5000) == "a" * 59 + "…"

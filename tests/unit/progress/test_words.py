@@ -50,6 +50,10 @@ def test_only_all_of_it_is_a_hundred_percent() -> None:
     assert [words.percent(one) for one in (0, 0.999, 1.0)] == ["0 %", "99 %", "100 %"]
 
 
+def test_a_metric_does_not_fill_the_screen() -> None:
+    assert words.named({"loss": 0.5, "a" * 5000: 1.0}) == ["loss 0.5", "a" * 59 + "… 1"]
+
+
 def many(count: int, state: str = "in main()") -> tuple[TaskView, ...]:
     return tuple(TaskView(f"worker:{at}", "running", state) for at in range(count))
 
