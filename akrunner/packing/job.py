@@ -54,7 +54,7 @@ def run_pack(asked: PackArguments) -> Packed:
     if way == NONE:
         return _run(asked, None)
     packed = Window()
-    with programs.display(way) as display:
+    with programs.display(way, f"pack {asked.output}") as display:
         try:
             done = _run(asked, lambda how_far: display.show(view_of(how_far, packed)))
         except BaseException as e:

@@ -6,10 +6,13 @@ import contextlib
 import math
 import os
 import sys
+import threading
 from collections.abc import Mapping
+from types import TracebackType
 from typing import Any, ClassVar
 
 from rich.console import Console
+from rich.text import Text
 
 from akrunner.engines.base import Progress
 from akrunner.folders.words import printable
@@ -17,7 +20,7 @@ from akrunner.markup import in_notebook
 from akrunner.options import named
 from akrunner.progress import events, words
 from akrunner.progress.following import Follower
-from akrunner.progress.views import leading
+from akrunner.progress.views import View, leading
 from akrunner.screens.ways import AUTO, BAR, JSON, NONE, PLAIN, Bar, Display, Events, Plain, check, on
 
 #: the way of a notebook: a display in the output of a cell
@@ -38,22 +41,71 @@ def chosen(given: str) -> str:
     return NONE if given == AUTO else given
 
 
+class _Terminal:
+    """The program's terminal, on which one bar is drawn at a time: two would draw over each other.
+
+    Attributes: lock: who draws a bar, or prints, holds it while that begins; console: where a bar is drawn now, None: there is none.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.console: Console | None = None
+
+
+_terminal = _Terminal()
+
+
 class Out:
-    """The program's stderr, as long as somebody reads it."""
+    """The program's stderr, as long as somebody reads it. What is written while a bar is drawn stands above it."""
 
     def write(self, text: str, /) -> None:
-        """Write a text. Who is gone does not hear it."""
-        with contextlib.suppress(OSError, ValueError):
+        """Write a text of whole lines. Who is gone does not hear it."""
+        with contextlib.suppress(OSError, ValueError), _terminal.lock:
+            if _terminal.console is not None:
+                _terminal.console.print(Text(text.removesuffix("\n")), soft_wrap=True)
+                return
             sys.stderr.write(text)
             sys.stderr.flush()
 
 
-def display(way: str) -> Display:
-    """Return the display of a way. Args: way: BAR, PLAIN, JSON or NONE."""
+class OnlyBar(Display):
+    """A bar; or, while another job of the program has one, lines with this job's name.
+
+    Args: console: the terminal's; title: what runs.
+    """
+
+    def __init__(self, console: Console, title: str) -> None:
+        super().__init__()
+        self._console = console
+        self._bar = Bar(console, redirects=False)
+        self._lines = Plain(Out(), title=title)
+        self._chosen: Display = self._lines
+
+    def __enter__(self) -> OnlyBar:
+        with _terminal.lock:
+            if _terminal.console is None:
+                self._chosen, _terminal.console = self._bar, self._console
+        self._chosen.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self._chosen.__exit__(kind, error, trace)
+        finally:
+            with _terminal.lock:
+                if self._chosen is self._bar:
+                    self._chosen, _terminal.console = self._lines, None
+
+    def show(self, view: View) -> None:
+        self._chosen.show(view)
+
+
+def display(way: str, title: str) -> Display:
+    """Return the display of a way. Args: way: BAR, PLAIN, JSON or NONE; title: what runs: "run train.py"."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     form = on(console, way)
     if form == BAR:
-        return Bar(console, redirects=False)
+        return OnlyBar(console, title)
     if form == PLAIN:
         return Plain(Out())
     return Events(Out()) if form == JSON else Display()

@@ -110,13 +110,14 @@ class Bar(Display):
 class Plain(Display):
     """Prints a line now and then: after ten seconds, and then the longer the job takes, the more seldom, but each minute.
 
-    Args: out: where they are printed; clock: returns the time in seconds.
+    Args: out: where they are printed; clock: returns the time in seconds; title: what runs, where that must be told; "": it need not.
     """
 
-    def __init__(self, out: Writer, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, out: Writer, clock: Callable[[], float] = time.monotonic, title: str = "") -> None:
         super().__init__()
         self._out = out
         self._clock = clock
+        self._title = f"{title}: " if title else ""
         self._began = self._told = clock()
 
     def __enter__(self) -> Plain:
@@ -128,7 +129,7 @@ class Plain(Display):
         every = min(max(_LINE_SECONDS, (now - self._began) * _LINE_SHARE), _LONGEST_SECONDS)
         if now - self._told >= every:
             self._told = now
-            self._out.write(f"akrunner: {printable(words.line(view, self.name))}\n")
+            self._out.write(f"akrunner: {printable(self._title + words.line(view, self.name))}\n")
 
 
 class Events(Display):

@@ -158,7 +158,7 @@ class Telling:
         way = programs.chosen(self._progress) if said or self.observer is None else NONE
         if way == NONE:
             return
-        made = JobCell(title, answers) if way == CELL else JobScreen(title, answers, programs.display(way))
+        made = JobCell(title, answers) if way == CELL else JobScreen(title, answers, programs.display(way, title))
         made.start()
         self._listeners.append(_Careful(made))
 

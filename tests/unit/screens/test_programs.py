@@ -12,7 +12,7 @@ import pytest
 
 from akrunner.engines.base import Progress
 from akrunner.errors import ConfigError
-from akrunner.screens import programs
+from akrunner.screens import programs, ways
 from akrunner.screens.programs import JobScreen, chosen
 from tests.unit.notebook.kernel import Shown, kernel
 from tests.unit.progress.test_events import SCHEMA
@@ -63,7 +63,7 @@ def test_another_word_is_refused_with_those_that_there_are(monkeypatch: pytest.M
 
 
 def shown(way: str, body: dict[str, Any]) -> None:
-    screen = JobScreen("run s.py", False, programs.display(way))
+    screen = JobScreen("run s.py", False, programs.display(way, "run s.py"))
     screen.start()
     screen.begun("r7")
     screen.progress(Progress(1.0, 1, 1, 0, 0, {"chief:0": "running"}, {}, ["odd"]))
@@ -95,7 +95,7 @@ def test_the_task_that_leads_is_told_with_all_its_numbers(nan: float, told: str,
     # the worker has reported first; JSON has no NaN
     last = {"worker:0": {"step": 1, "loss": 0.9}, "chief:0": {"step": None, "odd": None, "loss": 0.1}}
     for way in ("plain", "json"):
-        screen = JobScreen("run s.py", False, programs.display(way))
+        screen = JobScreen("run s.py", False, programs.display(way, "run s.py"))
         screen.start()
         seen = {"worker:0": {"loss": 0.9}, "chief:0": {"odd": nan, "loss": 0.1}}
         screen.progress(Progress(1.0, 1, 1, 0, 0, {"chief:0": "running"}, seen, []))
@@ -121,3 +121,32 @@ def test_nobody_who_reads_it_fails_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(sys, "stderr", Gone())
     shown("plain", DONE)
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what is drawn on it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_of_several_jobs_in_a_terminal_one_has_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = Terminal()
+    monkeypatch.setattr(sys, "stderr", drawn)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(ways, "_LINE_SECONDS", 0.0)
+    first, second, third = (JobScreen(f"run {name}.py", False, programs.display("bar", f"run {name}.py")) for name in "abc")
+    first.start()
+    second.start()
+    began = drawn.getvalue()
+    assert began.count("starting") == 1
+    second.progress(Progress(1.0, 1, 1, 0, 0, {"chief:0": "running"}, {"chief:0": {"loss": 0.25}}, []))
+    second.ended(DONE)
+    above = drawn.getvalue().removeprefix(began)
+    # the bar is drawn again beneath each line
+    lines = ["akrunner: run b.py: 1.0 s: loss 0.25; ", "warning: odd", "akrunner: run b.py: done in 4.0 s"]
+    assert all(line in above for line in lines) and above.count("starting") == above.count("akrunner: ") == 4
+    first.ended(DONE)
+    third.start()
+    assert drawn.getvalue().rpartition("run a.py: done")[2].count("starting") == 1, "a bar that is gone is in nobody's way"
+    third.ended(DONE)
