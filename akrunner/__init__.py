@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from akrunner.checkup import Checkup, doctor
     from akrunner.errors import (
         AkrunnerError,
+        CallError,
         ClusterError,
         ConfigError,
         DataError,
@@ -83,7 +84,7 @@ _HOMES = {
     "warm": "akrunner.warming",
 }
 _ERRORS = (
-    "AkrunnerError", "ClusterError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobManagerLostError",
+    "AkrunnerError", "CallError", "ClusterError", "ConfigError", "DataError", "InputLostError", "JobCancelledError", "JobError", "JobManagerLostError",
     "JobStalledError", "JobTimeoutError", "ModelError", "OutputError", "ProtocolError", "PythonEnvError", "ReadError",
     "SchemaError", "ScriptError", "ScriptFailedError", "SinkError", "SourceError", "StartError", "StatementError", "TaskDiedError", "TaskFailure",
     "UserFilesError", "WriteError",
@@ -92,6 +93,7 @@ _HOMES.update({name: "akrunner.errors" for name in _ERRORS})
 
 __all__ = [
     "AkrunnerError",
+    "CallError",
     "Checkup",
     "ClusterError",
     "ConfigError",

@@ -27,6 +27,7 @@
     │   ├── JobStalledError           nothing moved for `stall_timeout`; carries every task's stacks
     │   └── JobTimeoutError           the job's `timeout` ran out; carries every task's stacks
     └── JobCancelledError             stopped by the caller
+    CallError (TypeError)             a function was called with an option that it does not have
 
 Every message names the parameter to turn where there is one, and has a short code (`code`): messages of one cause and one cure have
 the same, and `akrunner explain CODE` says both. A `JobError` carries the task that failed first, what the
