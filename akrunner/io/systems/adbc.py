@@ -41,7 +41,13 @@ def asked(cursor: Any, call: Callable[[], Any]) -> Any:
     Raises:
         BaseException: whatever `call` raises.
     """
-    return heard(call, cursor.adbc_cancel)
+
+    def cancel() -> None:
+        # not every driver can, and its error would take the place of Ctrl-C's
+        with contextlib.suppress(Exception):
+            cursor.adbc_cancel()
+
+    return heard(call, cancel)
 
 
 class Drawn:

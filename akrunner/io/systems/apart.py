@@ -8,7 +8,7 @@ program's own `sqlite3` and a driver that brings its own SQLite would write at t
     this process                         the other one (`serve`)
     look | read | check | write ----->   opens the table, or the output
                                 <-----   a schema; for `read` also rows, until an empty batch; {"error": ...} if it fails
-    append, append, commit      ----->   `write`; each is answered by {}
+    append, ..., ready, commit  ----->   `write`; each is answered by {}
     closes the pipe                      it rolls back what was not committed, and ends
 
 A message is a line of JSON, which says how many bytes (`bytes`) follow it: a stream of Arrow.
@@ -31,6 +31,7 @@ import pyarrow as pa
 from akrunner import errors, leftovers
 from akrunner.errors import AkrunnerError, SourceError
 from akrunner.io.commits import last_step
+from akrunner.io.limits import waited
 from akrunner.io.sql import heard
 from akrunner.io.systems.base import TableSink, Transaction, Url
 from akrunner.io.systems.database_file import path_of
@@ -135,7 +136,12 @@ class _Writing(Transaction):
         self._server.say({"do": "append"}, rows)
         self._server.hear()
 
+    def ready(self) -> None:
+        self._server.say({"do": "ready"})
+        self._server.hear()
+
     def commit(self) -> None:
+        self.ready()
         last_step(self._shown, self._ask, elsewhere=True)
 
     def _ask(self) -> None:
@@ -196,7 +202,7 @@ class _Server:
             AkrunnerError: the error that the other process reports.
             RuntimeError: the other process has ended, or reports an error that is not one of akrunner's.
         """
-        told, rows = heard(lambda: _got(self._from), self.kill)
+        told, rows = waited(lambda: _got(self._from), self.kill, "the database")
         if told is None:
             raise RuntimeError("the process that has the database open has ended")
         if "error" in told:
@@ -292,6 +298,8 @@ def _serve(told: dict[str, Any], rows: pa.Table, asks: IO[bytes], answer: Callab
         while (said := _got(asks))[0] is not None:
             if said[0]["do"] == "append":
                 transaction.append(said[1])
+            elif said[0]["do"] == "ready":
+                transaction.ready()
             else:
                 transaction.commit()
             answer(None)

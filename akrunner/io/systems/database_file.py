@@ -64,6 +64,25 @@ def which_table(url: Url, there: Sequence[str]) -> str:
     return found
 
 
+def check_distinct(names: Sequence[str], shown: str, system: str) -> None:
+    """Check that no two columns are one to a database, which does not tell capitals of ASCII from small letters.
+
+    Args:
+        system: the database's name in errors.
+    Raises:
+        SinkError: two are.
+    """
+    seen: dict[bytes, str] = {}
+    for name in names:
+        # of bytes, only ASCII's letters have a small one
+        other = seen.setdefault(name.encode(errors="surrogatepass").lower(), name)
+        if other != name:
+            raise SinkError(
+                f"output: {shown}: columns {other!r} and {name!r} are one to {system}, which does not tell capitals from small "
+                "letters; give one of them another name"
+            )
+
+
 class Target:
     """The file to which an output is written. A new database is made under another name, so that none exists if the job fails.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,14 +21,19 @@ from akrunner.column_types import is_octets
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.commits import last_step
+from akrunner.io.limits import waits_on
+from akrunner.io.sql import heard
 from akrunner.io.systems import apart
 from akrunner.io.systems.adbc import Drawn, asked, driver
 from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted, tried
-from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
+from akrunner.io.systems.database_file import Target, check_distinct, check_there, path_of, which_table
+from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import BATCH_ROWS, TableSource
 
-#: how many seconds to wait for another program that is writing
-_LOCKED_SECONDS = 60
+#: how many seconds to wait for another program that is writing, and how many of them at once in SQLite, which hears no signal there
+_LOCKED_SECONDS, _AT_ONCE_SECONDS = 60, 0.5
+#: SQLite gives no more than 2,000 columns at once; what is asked of so many columns stays below
+_ASKED_COLUMNS = 300
 _EXTRA = ("adbc_driver_sqlite", "sqlite")
 #: a double holds every integer up to this
 _EXACT = 1 << 53
@@ -98,6 +104,7 @@ class _Sqlite:
         place.check(("table",))
         if place.table is None:
             raise SinkError(f"output: {place.shown} names no table: put ?table=NAME behind it")
+        table = place.table
         target = Target(path_of(place, "sqlite"), place.shown)
         # another library cannot have a new file open
         if not target.new and apart.needed():
@@ -106,9 +113,8 @@ class _Sqlite:
             driver(*_EXTRA)
             for field in schema:
                 _sent(field.name, field.type, place.shown)
-            if not target.new:
-                _check_target(target.at, place.table, schema, place.shown)
-        table = place.table
+            # another program may have the file locked for long
+            heard(lambda: _check_target(target, table, schema, overwrite, place.shown))
 
         def begin() -> Transaction:
             target = Target(path_of(place, "sqlite"), place.shown)
@@ -137,16 +143,18 @@ class _Column(NamedTuple):
     expression: str
 
 
-def _connected(path: str, mode: str) -> Any:
+def _connected(path: str, mode: str, seconds: float | None = None) -> Any:
     """Return a connection to a file.
 
     Args:
         mode: "ro" to read, "rw" to write, "rwc" to write and make the file if needed.
+        seconds: how long a statement waits for other programs; given, the connection begins transactions only by BEGIN. None:
+            `_LOCKED_SECONDS`, and the driver begins them.
     """
-    connection = driver(*_EXTRA).connect(f"file:{urllib.parse.quote(path)}?mode={mode}")
+    connection = driver(*_EXTRA).connect(f"file:{urllib.parse.quote(path)}?mode={mode}", autocommit=seconds is not None)
     with contextlib.closing(connection.cursor()) as cursor:
         # a pragma takes effect only if its answer is read
-        cursor.execute(f"PRAGMA busy_timeout = {_LOCKED_SECONDS * 1000}")
+        cursor.execute(f"PRAGMA busy_timeout = {int((_LOCKED_SECONDS if seconds is None else seconds) * 1000)}")
         cursor.fetchall()
     return connection
 
@@ -176,16 +184,8 @@ def _described(
     names: list[str] = cursor.fetch_record_batch().schema.names
     if columns is not None and set(columns) <= set(names):
         names = list(columns)
-    wanted: list[str] = []
-    for name in names:
-        column = quoted(name)
-        wanted += [f"SUM(typeof({column}) = '{kind}')" for kind in _TYPES]
-        wanted.append(f"MAX(CASE WHEN typeof({column}) = 'integer' THEN max({column}, -({column} + 1)) END)")
-    asked(cursor, lambda: cursor.execute(f"SELECT {', '.join(wanted) or '1'} FROM {rows}"))
-    told = cursor.fetchone()
     found: list[_Column] = []
-    for number, name in enumerate(names):
-        *counts, largest = told[number * (len(_TYPES) + 1) : (number + 1) * (len(_TYPES) + 1)]
+    for name, (*counts, largest) in zip(names, _counted(cursor, rows, names)):
         there = {kind for kind, count in zip(_TYPES, counts) if count}
         column = quoted(name)
         if not there and name in declared:
@@ -203,15 +203,46 @@ def _described(
     return found
 
 
-def _check_target(path: str, table: str, schema: pa.Schema, shown: str) -> None:
-    """Check that the table, if it exists, takes the rows.
+def _counted(cursor: Any, rows: str, names: Sequence[str]) -> Iterator[Sequence[Any]]:
+    """Yield, for each column, how many values it has of each of `_TYPES`, and its integer that is farthest from 0.
+
+    Args:
+        rows: as in `_described`.
+    """
+    each = len(_TYPES) + 1
+    for start in range(0, len(names), _ASKED_COLUMNS):
+        wanted: list[str] = []
+        for column in map(quoted, names[start : start + _ASKED_COLUMNS]):
+            wanted += [f"SUM(typeof({column}) = '{kind}')" for kind in _TYPES]
+            wanted.append(f"MAX(CASE WHEN typeof({column}) = 'integer' THEN max({column}, -({column} + 1)) END)")
+        text = f"SELECT {', '.join(wanted)} FROM {rows}"
+        asked(cursor, functools.partial(cursor.execute, text))
+        told = cursor.fetchone()
+        yield from (told[first : first + each] for first in range(0, len(told), each))
+
+
+def _check_target(target: Target, table: str, schema: pa.Schema, overwrite: bool, shown: str) -> None:
+    """Check that the table, if it exists, takes the rows; else that SQLite makes such a table.
 
     Raises:
-        SinkError: it lacks a column of the rows, or would make numbers of a column of text.
+        SinkError: it lacks a column of the rows, or would make numbers of a column of text; or two columns are one to SQLite.
+        Exception: whatever the driver raises for a table that cannot be made, or a view.
     """
-    with contextlib.closing(_connected(path, "ro")) as connection, contextlib.closing(connection.cursor()) as cursor:
-        known = _columns_of(cursor, table)
+    check_distinct(schema.names, shown, "SQLite")
+    known = {}
+    if not target.new:
+        with contextlib.closing(_connected(target.at, "ro")) as connection, contextlib.closing(connection.cursor()) as cursor:
+            known = _columns_of(cursor, table)
+            # without columns the schema is not known yet
+            if known and schema.names and set(schema.names) <= set(known):
+                names = ", ".join(map(quoted, schema.names))
+                cursor.execute(f"EXPLAIN INSERT INTO {quoted(table)} ({names}) SELECT {', '.join(['NULL'] * len(schema))}")
+                if overwrite:
+                    cursor.execute(f"EXPLAIN DELETE FROM {quoted(table)}")
     if not known:
+        if schema.names:
+            with contextlib.closing(_connected("", "memory")) as connection, contextlib.closing(connection.cursor()) as cursor:
+                cursor.execute(_made(table, schema, shown))
         return
     check_columns(pa.schema([(name, pa.null()) for name in known]), schema, shown)
     for field in schema:
@@ -310,35 +341,64 @@ def _sent(name: str, kind: pa.DataType, shown: str) -> tuple[str, pa.DataType]:
     )
 
 
+def _made(table: str, schema: pa.Schema, shown: str) -> str:
+    """Return the statement that makes a table for rows."""
+    declared = ", ".join(f"{quoted(field.name)} {_sent(field.name, field.type, shown)[0]}" for field in schema)
+    return f"CREATE TABLE {quoted(table)} ({declared})"
+
+
 class _Writing(Transaction):
-    """Writes rows to a table in one transaction."""
+    """Writes rows to a table in one transaction.
+
+    They wait in a `KeptRows`, and go to a file that was there at the end: from the moment at which SQLite writes to the file,
+    no other program can read it, and SQLite itself waits for those that read. Nobody else has a new file open.
+    """
 
     def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, shown: str) -> None:
         self._target, self._table, self._shown = target, table, shown
+        self._schema, self._overwrite = schema, overwrite
         self._rows = 0
+        self._types: dict[str, tuple[str, pa.DataType]] = {field.name: _sent(field.name, field.type, shown) for field in schema}
         #: the columns of a table that was there: (declared type, affinity)
         self._there: dict[str, tuple[str, str]] = {}
-        self._types: dict[str, tuple[str, pa.DataType]] = {field.name: _sent(field.name, field.type, shown) for field in schema}
+        self._connection: Any = None
+        self._cursor: Any = None
+        self._is_ready = False
         target.begin()
-        self._connection = _connected(target.at, "rwc")
-        self._cursor = self._connection.cursor()
+        self._kept = KeptRows(pa.schema([(name, kind) for name, (_, kind) in self._types.items()]))
         try:
-            self._open(table, overwrite)
+            if target.new:
+                self._begin()
+            else:
+                self._there = heard(self._known)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, table: str, overwrite: bool) -> None:
-        """Make the table, or empty it, as the first step of the transaction."""
-        there = _columns_of(self._cursor, table)
-        # end the transaction: SQLite does not let a transaction that began by reading wait for other writers
-        self._connection.commit()
-        self._there = there
+    def _known(self) -> dict[str, tuple[str, str]]:
+        with (
+            contextlib.closing(_connected(self._target.at, "ro")) as connection,
+            contextlib.closing(connection.cursor()) as cursor,
+        ):
+            return _columns_of(cursor, self._table)
+
+    def _begin(self) -> None:
+        """Open the file and begin the transaction: make the table, or empty it.
+
+        Raises:
+            WriteError: somebody else has changed the table since its columns were looked at, or has the database locked.
+        """
+        self._connection = _connected(self._target.at, "rwc" if self._target.new else "rw", _AT_ONCE_SECONDS)
+        self._cursor = self._connection.cursor()
+        # also waits for those who read, so that neither the rows nor the commit have to
+        self._unlocked(lambda: self._cursor.execute("BEGIN EXCLUSIVE"))
+        there = _columns_of(self._cursor, self._table)
+        if bool(there) != bool(self._there) or any(there.get(name) != self._there.get(name) for name in self._types):
+            raise WriteError(f"output: {self._shown}: somebody has made or changed the table meanwhile; run the job again")
         if not there:
-            declared = ", ".join(f"{quoted(name)} {kind}" for name, (kind, _) in self._types.items())
-            self._unlocked(lambda: self._cursor.execute(f"CREATE TABLE {quoted(table)} ({declared})"))
-        elif overwrite:
-            self._unlocked(lambda: self._cursor.execute(f"DELETE FROM {quoted(table)}"))
+            self._cursor.execute(_made(self._table, self._schema, self._shown))
+        elif self._overwrite:
+            self._cursor.execute(f"DELETE FROM {quoted(self._table)}")
 
     def append(self, rows: pa.Table) -> None:
         arrays = []
@@ -352,9 +412,16 @@ class _Writing(Transaction):
                 raise WriteError(f"output: column {name!r} cannot become SQLite's {self._types[name][0]}: {e}") from None
             if affinity in ("INTEGER", "REAL", "NUMERIC") and (_is_text(column.type) or pa.types.is_decimal(column.type)):
                 self._check_same(name, arrays[-1], column.type)
-        sent = pa.Table.from_arrays(arrays, names=rows.column_names)
-        self._unlocked(lambda: self._cursor.adbc_ingest(self._table, sent, mode="append"))
+        sent = pa.Table.from_arrays(arrays, names=rows.column_names).combine_chunks()
+        for batch in sent.to_batches():
+            if self._target.new:
+                self._put(batch)
+            else:
+                self._kept.append(batch)
         self._rows += rows.num_rows
+
+    def _put(self, batch: pa.RecordBatch) -> None:
+        self._cursor.adbc_ingest(self._table, batch, mode="append")
 
     def _check_exact(self, name: str, column: pa.ChunkedArray) -> None:
         """Check that integers stay the same in a column of doubles.
@@ -390,39 +457,59 @@ class _Writing(Transaction):
             )
 
     def _unlocked(self, call: Callable[[], Any]) -> None:
-        """Call `call`, which may have to wait for other writers of the database.
+        """Call `call`, which may have to wait for other programs that have the database open.
 
         Raises:
-            WriteError: another one was writing for too long.
+            WriteError: another one had it locked for too long.
+            JobTimeoutError: the job's time is over.
             Exception: whatever else `call` raises.
         """
-        try:
-            call()
-        except Exception as e:
-            if "database is locked" not in str(e):
-                raise
-            raise WriteError(
-                f"output: cannot write {self._shown}: another program, or another connection of this one, has been writing to "
-                f"this database for {_LOCKED_SECONDS} s (database is locked): end its transaction"
-            ) from None
+        begun = time.monotonic()
+        while True:
+            try:
+                call()
+                return
+            except Exception as e:
+                if "database is locked" not in str(e):
+                    raise
+            if time.monotonic() >= begun + _LOCKED_SECONDS:
+                raise WriteError(
+                    f"output: cannot write {self._shown}: another program, or another connection of this one, has been writing to "
+                    f"this database for {_LOCKED_SECONDS} s, or reading it (database is locked): end its transaction"
+                )
+            waits_on(f"another program that has {self._shown} locked", begun)
+
+    def ready(self) -> None:
+        if self._is_ready:
+            return
+        self._is_ready = True
+        if not self._target.new:
+            self._begin()
+            # one call for each batch: a signal takes effect between them
+            for batch in self._kept.reader():
+                self._put(batch)
 
     def commit(self) -> None:
+        self.ready()
         last_step(self._shown, self._last, elsewhere=True)
 
     def _last(self) -> None:
-        self._unlocked(self._connection.commit)
+        self._cursor.execute("COMMIT")
         # a new database is not there before its file is, whose connection must be closed for that
         if self._target.new:
             self._end()
             self._target.commit()
 
     def _end(self) -> None:
-        with contextlib.suppress(Exception):
-            self._cursor.close()
-        self._connection.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                self._cursor.close()
+            connection.close()
 
     def close(self) -> None:
         try:
             self._end()
         finally:
+            self._kept.drop()
             self._target.drop()

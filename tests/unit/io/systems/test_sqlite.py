@@ -12,9 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import SinkError, SourceError, WriteError
+from akrunner.errors import JobTimeoutError, SinkError, SourceError, WriteError
+from akrunner.io.limits import limited
 from akrunner.io.systems import apart, database_file, sqlite
 from akrunner.io.systems.sqlite import SYSTEM
+from tests.guards import one_guard
+
+__all__ = ["one_guard"]
 
 
 class Nobody:
@@ -198,6 +202,89 @@ def test_another_writer_that_does_not_end_is_told(file: str, monkeypatch: pytest
         connection.rollback()
     write(file, pa.record_batch({"x": [2]}))
     assert read(file)["x"].to_pylist() == [2]
+
+
+def test_a_program_that_reads_is_not_locked_out_while_rows_come_and_is_waited_for_no_longer_than_the_job_may(file: str) -> None:
+    run(file, "CREATE TABLE t (x)")
+    out = SYSTEM.output(f"sqlite:///{file}?table=t", pa.schema([("x", pa.int64())]), False)
+    # more than SQLite keeps in memory
+    out.write_rows(pa.record_batch({"x": range(400_000)}))
+    with contextlib.closing(sqlite._connected(file, "ro", 0)) as connection, contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT count(*) FROM t")
+        assert cursor.fetchone() == (0,)
+        with (
+            limited(0.1, None),
+            pytest.raises(JobTimeoutError, match="waited for another program that has sqlite:///.* locked"),
+        ):
+            out.commit()
+        out.abort()
+        cursor.execute("COMMIT")
+    write(file, pa.record_batch({"x": [1]}))
+    assert read(file)["x"].to_pylist() == [1]
+
+
+def test_a_table_is_read_and_written_in_one_file_at_once(file: str) -> None:
+    run(file, "CREATE TABLE t (x INTEGER)", "INSERT INTO t VALUES (1), (2)")
+    source = SYSTEM.open(f"sqlite:///{file}?table=t", None, None)
+    out = SYSTEM.output(f"sqlite:///{file}?table=t", source.schema, False)
+    for batch in source.batches():
+        out.write_rows(batch)
+        out._send()
+    out.commit()
+    assert read(file)["x"].to_pylist() == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("meanwhile", ["DROP TABLE t", "DROP TABLE t; CREATE TABLE t (x REAL)"])
+def test_a_table_that_somebody_changes_while_rows_come(file: str, meanwhile: str) -> None:
+    run(file, "CREATE TABLE t (x TEXT)")
+    out = SYSTEM.output(f"sqlite:///{file}?table=t", pa.schema([("x", pa.string())]), False)
+    out.write_rows(pa.record_batch({"x": ["007"]}))
+    out._send()
+    run(file, *meanwhile.split("; "))
+    with pytest.raises(WriteError, match="somebody has made or changed the table meanwhile"):
+        out.commit()
+    out.abort()
+
+
+def test_as_many_columns_as_sqlite_has_are_written_and_read(file: str) -> None:
+    values = {f"c{number}": number if number % 2 else str(number) for number in range(1990)}
+    write(file, pa.record_batch({name: [value] for name, value in values.items()}))
+    assert read(file).to_pylist() == [values]
+    assert read(file, columns=["c1989"]).to_pylist() == [{"c1989": 1989}]
+
+
+@pytest.mark.parametrize(
+    ("names", "table", "overwrite", "words"),
+    [
+        (["a", "A"], "new", False, "columns 'a' and 'A' are one to SQLite, which does not tell capitals from small"),
+        (["a"], "v", False, "cannot modify v because it is a view"),
+        (["a"], "w", True, "cannot modify w because it is a view"),
+        (["a"], "sqlite_new", False, "reserved for internal use"),
+        ([f"c{number}" for number in range(2001)], "new", False, "too many columns"),
+    ],
+    ids=["one name", "view", "view without DELETE", "reserved", "columns"],
+)
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_table_that_sqlite_does_not_make_or_fill_is_told_before_the_job(
+    file: str, names: list[str], table: str, overwrite: bool, words: str, is_new: bool
+) -> None:
+    if not is_new:
+        run(
+            file,
+            "CREATE TABLE t (a)",
+            "CREATE VIEW v AS SELECT a FROM t",
+            "CREATE VIEW w AS SELECT a FROM t",
+            "CREATE TRIGGER i INSTEAD OF INSERT ON w BEGIN INSERT INTO t VALUES (new.a); END",
+        )
+        # a trigger fills a view
+        if table == "w":
+            write(file, pa.record_batch({"a": [1]}), table="w")
+            assert read(file).num_rows == 1
+    elif table in ("v", "w"):
+        return
+    with pytest.raises(SinkError, match=words):
+        SYSTEM.output(f"sqlite:///{file}?table={table}", pa.schema([(name, pa.int64()) for name in names]), overwrite)
 
 
 @pytest.mark.parametrize(("kind", "value"), [(pa.int64(), 2**53 + 1), (pa.int64(), -(2**53) - 1), (pa.uint64(), 2**53 + 1)])
