@@ -424,6 +424,23 @@ def test_only_0_and_1_become_booleans(kept: Kept, copy: Callable[..., Any]) -> N
     assert kept.sql("SELECT b FROM t") == [(False,), (True,), (None,)]
 
 
+@pytest.mark.parametrize("kept", ["postgres", "duckdb"], indirect=True)
+def test_no_half_of_a_moment_is_lost(kept: Kept) -> None:
+    from akrunner.io.systems import system_of
+
+    kept.sql("CREATE TABLE t (d date, h time)")
+    url, kind = kept.database.format("t"), pa.timestamp("us")
+    with pytest.raises(akrunner.SinkError, match="column 'h' has moments, and the table's column is (?i:time)"):
+        system_of(url).output(url, pa.schema([("h", kind)]), False)
+    sink = system_of(url).output(url, pa.schema([("d", kind)]), False)
+    day = datetime.datetime(2026, 7, 1)
+    sink.write_rows(pa.record_batch({"d": pa.array([day, day.replace(hour=12)], kind)}))
+    with pytest.raises(akrunner.WriteError, match="row 1, column 'd': '?2026-07-01 12:00:00"):
+        sink.commit()
+    sink.abort()
+    assert kept.sql("SELECT * FROM t") == []
+
+
 def test_the_database_runs_a_query(kept: Kept, copy: Callable[..., Any]) -> None:
     if not kept.server:
         kept.make("t", [1, 2, 3])

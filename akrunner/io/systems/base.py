@@ -227,6 +227,37 @@ def _are_truths(value: Any) -> bool:
     return all(map(_are_truths, value)) if isinstance(value, list) else value in (0, 1, None)
 
 
+def days_lost(name: str, kind: str, shown: str) -> SinkError:
+    """Return the error that a column of moments cannot become one of times of a day. Args: kind: the database's words for its type."""
+    return SinkError(
+        f"output: {shown}: column {name!r} has moments, and the table's column is {kind}, which would lose their days; write the time "
+        "of the day, or to a column of timestamps"
+    )
+
+
+def check_days(rows: pa.Table, names: Iterable[str], first: int, shown: str) -> None:
+    """Check that moments which a database casts to days are the beginnings of days: it would leave the time away.
+
+    Args:
+        names: the columns that are days in the table.
+        first: the number of the first row, for errors.
+    Raises:
+        WriteError: one has a time.
+    """
+    for name in names:
+        values = rows.column(name)
+        if not pa.types.is_timestamp(values.type):
+            continue
+        # without their zone, moments are in UTC, as the database's session is
+        bare = values.cast(pa.timestamp(values.type.unit))
+        row = pc.index(pc.not_equal(pc.floor_temporal(bare, unit="day"), bare), True).as_py()
+        if row >= 0:
+            raise WriteError(
+                f"output: {shown}: row {first + row}, column {name!r}: {bare[row]} is no beginning of a day, and the table's column is a "
+                "date, which would lose the time"
+            )
+
+
 def slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in batches of at most `BATCH_ROWS` rows."""
     for batch in batches:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,11 +14,23 @@ import pyarrow as pa
 from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.commits import last_step
+from akrunner.io.limits import waits_on
 from akrunner.io.sql import check_query, duckdb_reader, heard, in_utc
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, dotted, quoted, tried
-from akrunner.io.systems.database_file import Target, check_there, path_of, which_table
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, days_lost, quoted, tried
+from akrunner.io.systems.database_file import Target, check_distinct, check_there, path_of, which_table
 from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import TableSource
+
+#: how many seconds to wait for another program that has the file open, and how often to look
+_LOCKED_SECONDS, _TICK = 60, 0.2
+#: the files that this module reads just now: a process that reads a file cannot open it to write
+_READING: list[str] = []
+#: held while a file is opened to read, or is looked at
+_LOOKING = threading.Lock()
+#: the rows that come, in a connection that looks at them or takes them; a table of the file may have the same name
+_ROWS = "temp.main.akrunner_rows"
+#: DuckDB's words for times of a day
+_TIMES = ("TIME", "TIME_NS", "TIME WITH TIME ZONE")
 
 
 class _DuckDB:
@@ -36,16 +51,15 @@ class _DuckDB:
         what = tried(place.shown, query)
         if query is not None:
             check_query(query, "select", SourceError)
-        with ours(SourceError, what), contextlib.closing(_connected(path, what, SourceError)) as connection:
+        with ours(SourceError, what), _read(path, what) as connection:
             text = query.strip().rstrip(";") if query is not None else f"SELECT * FROM {_table(connection, place)}"
-            schema = duckdb_reader(connection.sql(f"SELECT * FROM ({text}\n) LIMIT 0")).schema
-            if columns is not None and set(columns) <= set(schema.names):
+            if columns is not None and set(columns) <= set(connection.sql(text).columns):
                 text = f"SELECT {', '.join(map(quoted, columns))} FROM ({text}\n)"
-                schema = pa.schema([schema.field(name) for name in columns])
+            schema = duckdb_reader(connection.sql(f"SELECT * FROM ({text}\n) LIMIT 0")).schema
         running: list[Any] = []
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with ours(SourceError, what), contextlib.closing(_connected(path, what, SourceError)) as connection:
+            with ours(SourceError, what), _read(path, what) as connection:
                 running.append(connection)
                 try:
                     yield from heard(lambda: duckdb_reader(connection.sql(text)), connection.interrupt)
@@ -67,18 +81,20 @@ class _DuckDB:
         path = path_of(place, "duckdb")
         target = Target(path, place.shown)
         what = f"output: cannot write {place.shown}"
-        with ours(SinkError, what):
-            if not target.new:
-                with contextlib.closing(_connected(path, what, SinkError)) as connection:
-                    known = _columns_of(connection, table)
-                    if known is not None:
-                        check_columns(known, schema, place.shown)
-                        # without columns the schema is not known yet
-                        if schema.names:
-                            _check_takes(connection, table, schema)
-        return TableSink(
-            place.shown, schema, lambda: _Writing(Target(path, place.shown), table, schema, overwrite, place), path
-        )
+        check_distinct(schema.names, place.shown, "DuckDB")
+        with ours(SinkError, what), _looked(target, path, what) as connection:
+            goal = _goal(connection, table, path, what)
+            if goal.is_there:
+                known = [row[0] for row in _described(connection, goal.sql)]
+                check_columns(pa.schema([(name, pa.null()) for name in known]), schema, place.shown)
+                # without columns the schema is not known yet
+                if schema.names:
+                    _check_takes(connection, goal, schema, place.shown)
+            elif schema.names:
+                with contextlib.closing(_unfiled()) as trial:
+                    trial.register("akrunner_rows", schema.empty_table())
+                    trial.execute(f"CREATE TABLE memory.main.made AS SELECT * FROM {_ROWS}")
+        return TableSink(place.shown, schema, lambda: _Writing(path, table, schema, overwrite, place), path)
 
 
 SYSTEM = _DuckDB()
@@ -116,43 +132,192 @@ def _connected(path: str, what: str, kind: type[AkrunnerError], writes: bool = F
         raise kind(
             f"{what}: this process has a connection to {path} open itself (duckdb.connect); close it first{instead}"
         ) from None
+    return _sober(connection)
+
+
+def _unfiled() -> Any:
+    """Return a connection that has no file."""
+    import duckdb
+
+    return _sober(duckdb.connect())
+
+
+def _sober(connection: Any) -> Any:
     # a table that does not exist would be a variable of this code that has its name
     connection.execute("SET SESSION python_enable_replacements = false")
     in_utc(connection)
     return connection
 
 
+@contextlib.contextmanager
+def _read(path: str, what: str) -> Iterator[Any]:
+    """Yield a connection that reads a file. Args and errors: as in `_connected`."""
+    with _LOOKING:
+        connection = _connected(path, what, SourceError)
+        _READING.append(path)
+    try:
+        yield connection
+    finally:
+        connection.close()
+        _READING.remove(path)
+
+
+@contextlib.contextmanager
+def _looked(target: Target, path: str, what: str) -> Iterator[Any]:
+    """Yield a connection that looks at the file of an output; of a new one, a connection that has no file.
+
+    It may write, so that another program that has the file open is told now, unless akrunner itself reads the file.
+    Args and errors: as in `_connected`.
+    """
+    with _LOOKING:
+        connection = _unfiled() if target.new else _connected(path, what, SinkError, writes=path not in _READING)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def _opened(path: str, at: str, what: str) -> Any:
+    """Return a connection that writes a file; wait while another program, or akrunner itself, has it open.
+
+    Args:
+        path: the file.
+        at: where it is, if it is new.
+        what: as in `_connected`.
+    Raises:
+        JobTimeoutError: the job's time is over.
+        Exception: what DuckDB raises if the file is still open elsewhere after `_LOCKED_SECONDS`.
+    """
+    begun = time.monotonic()
+    while True:
+        try:
+            with _LOOKING:
+                return _connected(at, what, SinkError, writes=True)
+        except Exception as e:
+            is_locked = path in _READING or "Could not set lock" in str(e)
+            if not is_locked or time.monotonic() >= begun + _LOCKED_SECONDS:
+                raise
+        waits_on(f"another program that has {path} open", begun)
+        time.sleep(_TICK)
+
+
+class _Table(NamedTuple):
+    """A table or view of a file.
+
+    Attributes:
+        schema: the schema it is in.
+        name: its name.
+        is_view: whether it is a view.
+    """
+
+    schema: str
+    name: str
+    is_view: bool
+
+
+def _tables(connection: Any) -> list[_Table]:
+    rows = connection.execute(
+        "SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_catalog = current_database() "
+        "ORDER BY 1, 2"
+    ).fetchall()
+    return [_Table(schema, name, kind == "VIEW") for schema, name, kind in rows]
+
+
+def _database(connection: Any) -> str:
+    return str(connection.execute("SELECT current_database()").fetchall()[0][0])
+
+
+def _found(connection: Any, named: str) -> _Table | None:
+    """Return the table that `t`, `schema.t` or `database.schema.t` names; None if there is none.
+
+    A name of a table may have a dot: `a.b` is the table b of the schema a, or else the table `a.b`.
+    """
+    wanted, database = named.lower(), _database(connection)
+    plain: _Table | None = None
+    for one in _tables(connection):
+        whole = f"{one.schema}.{one.name}".lower()
+        if wanted in (whole, f"{database.lower()}.{whole}"):
+            return one
+        if one.schema == "main" and one.name.lower() == wanted:
+            plain = one
+    return plain
+
+
+def _qualified(connection: Any, schema: str, name: str) -> str:
+    # the whole name, as a schema may be called as the database is
+    return ".".join(map(quoted, (_database(connection), schema, name)))
+
+
 def _table(connection: Any, place: Url) -> str:
-    """Return the table that a URL names, quoted for SQL. The URL may say `t`, `schema.t` or `database.schema.t`.
+    """Return the table that a URL names, or the only one there is, quoted for SQL.
 
     Raises:
         SourceError: the URL names no table, or one that does not exist.
     """
-    rows = connection.execute(
-        "SELECT table_catalog, table_schema, table_name FROM information_schema.tables WHERE table_catalog = "
-        "current_database() ORDER BY 2, 3"
-    ).fetchall()
-    short = {name if schema == "main" else f"{schema}.{name}": (schema, name) for _, schema, name in rows}
-    whole = {".".join(row[first:]).lower(): row[1:] for row in rows for first in (1, 0)}
-    named = (place.table or "").lower()
-    known = {name.lower() for name in short}
-    found = whole[named] if named in whole and named not in known else short[which_table(place, sorted(short))]
-    return ".".join(map(quoted, found))
+    found = _found(connection, place.table) if place.table is not None else None
+    if found is None:
+        short = {one.name if one.schema == "main" else f"{one.schema}.{one.name}": one for one in _tables(connection)}
+        found = short[which_table(place, sorted(short))]
+    return _qualified(connection, found.schema, found.name)
 
 
-def _columns_of(connection: Any, table: str) -> pa.Schema | None:
-    """Return the schema of a table; None if there is no such table."""
-    import duckdb
+class _Goal(NamedTuple):
+    """The table that is written.
 
-    try:
-        return duckdb_reader(connection.sql(f"SELECT * FROM {dotted(table)} LIMIT 0")).schema
-    except duckdb.CatalogException:
-        return None
+    Attributes:
+        sql: its name, quoted for SQL.
+        is_there: whether it exists.
+    """
+
+    sql: str
+    is_there: bool
 
 
-def _check_takes(connection: Any, table: str, rows: pa.Schema) -> None:
-    """Check, before a job starts, what DuckDB would say only of the insert at its end: it is a view, a column is generated, or
-    one that may not be null has no default and is not among the rows'.
+def _goal(connection: Any, table: str, path: str, what: str) -> _Goal:
+    """Return the table that a URL names as an output, by the rules by which `_table` finds it as an input.
+
+    Args:
+        path: the file; it gives a new database its name.
+        what: the beginning of the error's message.
+    Raises:
+        SinkError: it is a view, or in a schema that does not exist.
+    """
+    found = _found(connection, table)
+    if found is not None:
+        if found.is_view:
+            raise SinkError(f"{what}: {table} is a view, which takes no rows; name a table")
+        return _Goal(_qualified(connection, found.schema, found.name), True)
+    *where, name = table.split(".")
+    if len(where) == 2 and where[0].lower() in (
+        _database(connection).lower(),
+        os.path.basename(path).partition(".")[0].lower(),
+    ):
+        where = where[1:]
+    schemas = [
+        str(row[0])
+        for row in connection.execute(
+            "SELECT schema_name FROM information_schema.schemata WHERE catalog_name = current_database() AND schema_name NOT IN "
+            "('information_schema', 'pg_catalog') ORDER BY 1"
+        ).fetchall()
+    ]
+    schema = next((one for one in schemas if one.lower() == ".".join(where or ["main"]).lower()), None)
+    if schema is None or not name:
+        raise SinkError(
+            f"{what}: there is no table {table!r}, and a new one is called NAME or SCHEMA.NAME, of a schema that is there "
+            f"({', '.join(schemas)}); leave the dot out, or run CREATE SCHEMA in DuckDB first"
+        )
+    return _Goal(_qualified(connection, schema, name), False)
+
+
+def _described(connection: Any, what: str) -> list[tuple[Any, ...]]:
+    """Return DuckDB's description of the columns of a table or query: (name, type, whether it may be null, key, default, ...)."""
+    found: list[tuple[Any, ...]] = connection.execute(f"DESCRIBE {what}").fetchall()
+    return found
+
+
+def _check_takes(connection: Any, goal: _Goal, rows: pa.Schema, shown: str) -> None:
+    """Check, before a job starts, what DuckDB would say only of the insert at its end: a column is generated, or one that may not
+    be null has no default and is not among the rows'; or would not say: days would be lost in a column of times.
 
     Raises:
         SinkError: the table does not take the rows.
@@ -163,17 +328,20 @@ def _check_takes(connection: Any, table: str, rows: pa.Schema) -> None:
     names = ", ".join(map(quoted, rows.names))
     connection.register("akrunner_rows", rows.empty_table())
     try:
-        connection.execute(f"EXPLAIN INSERT INTO {dotted(table)} ({names}) SELECT {names} FROM akrunner_rows")
+        connection.execute(f"EXPLAIN INSERT INTO {goal.sql} ({names}) SELECT {names} FROM {_ROWS}")
     except duckdb.InvalidInputException as e:
         # this comes when all else is right
         if "read-only" not in str(e):
             raise
-    given = {name.lower() for name in rows.names}
-    for name, _, null, _, default, _ in connection.execute(f"DESCRIBE {dotted(table)}").fetchall():
+    there = _described(connection, goal.sql)
+    given = {name.lower(): kind for name, kind, *_ in _described(connection, f"SELECT * FROM {_ROWS}")}
+    for name, wanted, null, _, default, _ in there:
         if null == "NO" and default is None and name.lower() not in given:
             raise SinkError(
-                f"output: column {name!r} of {table} may not be null and has no default, and the rows do not have it"
+                f"output: {shown}: column {name!r} of the table may not be null and has no default, and the rows do not have it"
             )
+        if given.get(name.lower(), "").startswith("TIMESTAMP") and wanted in _TIMES:
+            raise days_lost(name, wanted, shown)
 
 
 class _Cast(NamedTuple):
@@ -190,19 +358,23 @@ class _Cast(NamedTuple):
     wrong: str
 
 
-def _casts(connection: Any, table: str, rows: pa.Schema) -> list[_Cast]:
+def _casts(connection: Any, goal: _Goal, rows: pa.Schema) -> list[_Cast]:
     """Return the columns of the rows with values that may not fit a table's."""
-    there = {
-        name.lower(): (kind, null == "NO")
-        for name, kind, null, *_ in connection.execute(f"DESCRIBE {dotted(table)}").fetchall()
-    }
+    there = {name.lower(): (kind, null == "NO") for name, kind, null, *_ in _described(connection, goal.sql)}
     connection.register("akrunner_rows", rows.empty_table())
     found = []
-    for name, kind, *_ in connection.execute("DESCRIBE SELECT * FROM akrunner_rows").fetchall():
+    for name, kind, *_ in _described(connection, f"SELECT * FROM {_ROWS}"):
         column, (wanted, needed) = quoted(name), there[name.lower()]
         wrong = []
         if kind != wanted:
             wrong.append(f"({column} IS NOT NULL AND TRY_CAST({column} AS {wanted}) IS NULL)")
+        # DuckDB would leave the time of a moment away, or its day
+        if wanted == "DATE" and kind.startswith("TIMESTAMP"):
+            wrong.append(f"date_trunc('day', {column}) <> {column}")
+        elif wanted == "DATE" and kind == "VARCHAR":
+            wrong.append(f"TRY_CAST({column} AS TIMESTAMP) <> TRY_CAST({column} AS DATE)")
+        elif wanted in _TIMES and kind == "VARCHAR":
+            wrong.append(f"TRY_CAST({column} AS TIMESTAMP) IS NOT NULL")
         # DuckDB would make true of 2
         if wanted == "BOOLEAN" and _is_number(rows.field(name).type):
             wrong.append(f"{column} NOT IN (0, 1)")
@@ -218,37 +390,57 @@ def _casts(connection: Any, table: str, rows: pa.Schema) -> list[_Cast]:
 def _wrong(connection: Any, casts: Sequence[_Cast]) -> Sequence[bool | None]:
     """Return, for each column, whether a value of `akrunner_rows` does not fit; None if there are no rows."""
     asked = ", ".join(f"bool_or({one.wrong})" for one in casts)
-    return connection.execute(f"SELECT {asked} FROM akrunner_rows").fetchall()[0] if casts else ()
+    return connection.execute(f"SELECT {asked} FROM {_ROWS}").fetchall()[0] if casts else ()
 
 
 class _Writing(Transaction):
     """Writes rows to a table in one transaction. They wait in a `KeptRows`, and go to the table by one statement at the end: DuckDB
-    writes a large insert straight to its file, and each of many small ones also to its log."""
+    writes a large insert straight to its file, and each of many small ones also to its log. The file is opened then, as the job may
+    still read it before."""
 
-    def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, place: Url) -> None:
-        self._target, self._table, self._place = target, table, place
-        target.begin()
-        self._kept = KeptRows(schema)
+    def __init__(self, path: str, table: str, schema: pa.Schema, overwrite: bool, place: Url) -> None:
+        self._target = Target(path, place.shown)
+        self._path, self._table, self._overwrite, self._place = path, table, overwrite, place
+        self._what = f"output: cannot write {place.shown}"
         self._connection: Any = None
+        self._checks: Any = None
         self._is_ready = False
+        self._target.begin()
+        self._kept = KeptRows(schema)
         try:
-            self._casts = self._begun(schema, overwrite)
+            # the type of the columns is all that checks need of the file
+            self._checks = _unfiled()
+            with _looked(self._target, path, self._what) as connection:
+                self._goal, self._casts = self._seen(connection)
         except BaseException:
             self.close()
             raise
 
-    def _begun(self, schema: pa.Schema, overwrite: bool) -> list[_Cast]:
-        """Open the file and begin the transaction: make the table, or empty it. Return the columns to look at."""
-        connection = _connected(self._target.at, f"output: cannot write {self._place.shown}", SinkError, writes=True)
-        self._connection = connection
+    def _seen(self, connection: Any) -> tuple[_Goal, list[_Cast]]:
+        """Return the table, and the columns to look at."""
+        goal = _goal(connection, self._table, self._path, self._what)
+        return goal, _casts(connection, goal, self._kept.schema) if goal.is_there else []
+
+    def _begin(self) -> None:
+        """Open the file and begin the transaction: make the table, or empty it.
+
+        Raises:
+            WriteError: somebody else has changed the table since it was looked at.
+        """
+        connection = self._connection = _opened(self._path, self._target.at, self._what)
         connection.begin()
-        if _columns_of(connection, self._table) is None:
-            connection.register("akrunner_rows", schema.empty_table())
-            connection.execute(f"CREATE TABLE {dotted(self._table)} AS SELECT * FROM akrunner_rows")
-            return []
-        if overwrite:
-            connection.execute(f"DELETE FROM {dotted(self._table)}")
-        return _casts(connection, self._table, schema)
+        goal, casts = self._seen(connection)
+        if (goal.is_there, casts) != (self._goal.is_there, self._casts):
+            raise WriteError(
+                f"output: {self._place.shown}: somebody has made or changed the table meanwhile; run the job again"
+            )
+        # of a new database, the name is only known now
+        self._goal = goal
+        if not goal.is_there:
+            connection.register("akrunner_rows", self._kept.schema.empty_table())
+            connection.execute(f"CREATE TABLE {goal.sql} AS SELECT * FROM {_ROWS}")
+        elif self._overwrite:
+            heard(lambda: connection.execute(f"DELETE FROM {goal.sql}"), connection.interrupt)
 
     def append(self, rows: pa.Table) -> None:
         if self._casts:
@@ -262,13 +454,13 @@ class _Writing(Transaction):
         Raises:
             WriteError: a value does not.
         """
-        self._connection.register("akrunner_rows", rows)
-        for one, is_wrong in zip(self._casts, _wrong(self._connection, self._casts)):
+        self._checks.register("akrunner_rows", rows)
+        for one, is_wrong in zip(self._casts, _wrong(self._checks, self._casts)):
             if not is_wrong:
                 continue
-            ((row, value),) = self._connection.execute(
+            ((row, value),) = self._checks.execute(
                 f"SELECT row, {quoted(one.name)}::VARCHAR FROM (SELECT row_number() OVER () - 1 AS row, {quoted(one.name)} FROM "
-                f"akrunner_rows) WHERE {one.wrong} ORDER BY row LIMIT 1"
+                f"{_ROWS}) WHERE {one.wrong} ORDER BY row LIMIT 1"
             ).fetchall()
             shown = "a null" if value is None else repr(value)
             raise WriteError(
@@ -277,12 +469,15 @@ class _Writing(Transaction):
             )
 
     def ready(self) -> None:
-        if self._kept.rows and not self._is_ready:
-            self._is_ready = True
+        if self._is_ready:
+            return
+        self._is_ready = True
+        self._begin()
+        if self._kept.rows:
             rows = self._kept.reader()
             names = ", ".join(map(quoted, rows.schema.names))
             self._connection.register("akrunner_rows", rows)
-            text = f"INSERT INTO {dotted(self._table)} ({names}) SELECT {names} FROM akrunner_rows"
+            text = f"INSERT INTO {self._goal.sql} ({names}) SELECT {names} FROM {_ROWS}"
             heard(lambda: self._connection.execute(text), self._connection.interrupt)
 
     def commit(self) -> None:
@@ -299,8 +494,9 @@ class _Writing(Transaction):
 
     def close(self) -> None:
         try:
-            if self._connection is not None:
-                self._connection.close()
+            for connection in (self._checks, self._connection):
+                if connection is not None:
+                    connection.close()
         finally:
             self._kept.drop()
             self._target.drop()

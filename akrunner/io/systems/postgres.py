@@ -31,7 +31,19 @@ from akrunner.io.commits import last_step, still_runs
 from akrunner.io.paths import local_path
 from akrunner.io.systems import libpq, pg_types
 from akrunner.io.systems.adbc import driver
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, check_truths, dotted, quoted, slices, tried
+from akrunner.io.systems.base import (
+    TableSink,
+    Transaction,
+    Url,
+    check_columns,
+    check_days,
+    check_truths,
+    days_lost,
+    dotted,
+    quoted,
+    slices,
+    tried,
+)
 from akrunner.io.systems.pg_connection import Connection
 from akrunner.io.systems.pg_snapshot import Snapshot
 from akrunner.io.table import TableSource
@@ -403,6 +415,8 @@ class _Writing(Transaction):
         self._clears: list[str] = []
         #: the columns that are booleans in the table
         self._truths: list[str] = []
+        #: the columns that are dates in the table
+        self._days: list[str] = []
         self._rows = 0
 
     def rehearse(self) -> None:
@@ -450,6 +464,10 @@ class _Writing(Transaction):
             return
         cursor.execute(f"CREATE TEMPORARY TABLE akrunner_rows ({declared}) ON COMMIT DROP")
         self._truths = [one.name for one in self._columns if target.bare[one.name].rstrip("[]") == "boolean"]
+        self._days = [one.name for one in self._columns if target.bare[one.name] == "date"]
+        for one in self._columns:
+            if one.type.startswith("timestamp") and target.bare[one.name].startswith("time "):
+                raise days_lost(one.name, target.bare[one.name], self._place.shown)
         names = ", ".join(quoted(one.name) for one in self._columns)
         # a cast to varchar(3) would cut a longer text, which INSERT refuses
         casts = ", ".join(f"{quoted(one.name)}::{target.bare[one.name]}" for one in self._columns)
@@ -538,6 +556,7 @@ class _Writing(Transaction):
         if not self._begun:
             self._begin()
         check_truths(rows, self._truths, self._rows, self._place.shown)
+        check_days(rows, self._days, self._rows, self._place.shown)
         self._rows += rows.num_rows
         table, schema, temporary = self._sent_to
         where: dict[str, Any] = {"temporary": True} if temporary else {"db_schema_name": schema} if schema else {}

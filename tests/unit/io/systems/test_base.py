@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.io.systems import base
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, check_reads, dotted, quoted, slices
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, check_days, check_reads, dotted, quoted, slices
 from akrunner.spec import TaskSpec
 
 X = pa.schema([("x", pa.int64())])
@@ -200,3 +201,12 @@ def test_a_query_that_changes_something_is_told(query: str) -> None:
 )
 def test_a_query_that_reads(query: str) -> None:
     check_reads(query, "d://h")
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.timestamp("us", "America/New_York"), pa.timestamp("ns")])
+def test_moments_that_become_days_are_beginnings_of_days(kind: pa.DataType) -> None:
+    day, noon = datetime.datetime(2026, 7, 1), datetime.datetime(1969, 12, 31, 12)
+    rows = pa.table({"d": pa.array([day, None, noon], kind), "n": [1, 2, 3], "t": ["a", "b", "c"]})
+    check_days(rows[:2], ["d", "n", "t"], 0, "d://h")
+    with pytest.raises(WriteError, match="row 12, column 'd': 1969-12-31 12:00:00.* is no beginning of a day"):
+        check_days(rows, ["d"], 10, "d://h")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import re
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,16 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import SinkError, SourceError, WriteError
+from akrunner.errors import JobTimeoutError, SinkError, SourceError, WriteError
+from akrunner.io.limits import limited
 from akrunner.io.systems.duckdb import SYSTEM
 from tests.guards import one_guard
 
 __all__ = ["one_guard"]
 
 X = pa.schema([("x", pa.int32())])
+MOMENTS = pa.schema([("x", pa.timestamp("us"))])
+DAY, NOON = datetime.datetime(2026, 7, 1), datetime.datetime(2026, 7, 1, 12)
 
 
 @pytest.fixture
@@ -36,14 +40,17 @@ def file(tmp_path: Path) -> Path:
         ("CREATE VIEW t AS SELECT 1::INTEGER AS x", "output: cannot write .*"),
         ("CREATE TABLE t (z INTEGER, x INTEGER GENERATED ALWAYS AS (z + 1))", "(?i)generated"),
         ("CREATE TABLE t (x INTEGER, y INTEGER NOT NULL)", "column 'y' of .* may not be null and has no default"),
+        ("CREATE TABLE t (x TIME)", "column 'x' has moments, and the table's column is TIME, which would lose their days"),
+        ("CREATE SCHEMA a", "columns 'x' and 'X' are one to DuckDB"),
     ],
 )
 def test_a_table_that_takes_no_such_rows_is_told_before_the_job(tmp_path: Path, made: str, words: str) -> None:
+    given = {"CREATE TABLE t (x TIME)": MOMENTS, "CREATE SCHEMA a": pa.schema([*X, ("X", pa.int32())])}.get(made, X)
     path = tmp_path / "t.duckdb"
     with contextlib.closing(duckdb.connect(str(path))) as connection:
         connection.execute(made)
     with pytest.raises(SinkError, match=words):
-        SYSTEM.output(f"duckdb:///{path}?table=t", X, False)
+        SYSTEM.output(f"duckdb:///{path}?table=t", given, False)
 
 
 @pytest.mark.slow
@@ -58,6 +65,12 @@ def test_a_default_takes_the_place_of_a_column_that_the_rows_lack(tmp_path: Path
         assert connection.execute("SELECT * FROM t ORDER BY x").fetchall() == [(1, 7), (2, 7)]
 
 
+def write(path: Path, table: str, values: list[int], overwrite: bool = False) -> None:
+    sink = SYSTEM.output(f"duckdb:///{path}?table={table}", X, overwrite)
+    sink.write_rows(pa.record_batch([pa.array(values, pa.int32())], schema=X))
+    sink.commit()
+
+
 def rows(path: Path, table: str) -> object:
     return pa.Table.from_batches(SYSTEM.open(f"duckdb:///{path}?table={table}", None, None).batches()).column("x").to_pylist()
 
@@ -69,6 +82,91 @@ def rows(path: Path, table: str) -> object:
 )
 def test_a_table_by_each_of_its_names(file: Path, table: str, x: int) -> None:
     assert rows(file, table) == [x]
+    # what is written is what is read
+    write(file, table, [7], overwrite=True)
+    assert rows(file, table) == [7]
+    with contextlib.closing(duckdb.connect(str(file), read_only=True)) as connection:
+        assert len(connection.execute("SELECT * FROM information_schema.tables").fetchall()) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["new", "s.new", "shop.s.new", "SHOP.MAIN.new", "akrunner_rows", "s.akrunner_rows"])
+def test_a_new_table_is_found_by_the_name_by_which_it_was_made(file: Path, table: str) -> None:
+    for _ in range(2):
+        write(file, table, [7])
+    assert rows(file, table) == [7, 7]
+
+
+@pytest.mark.parametrize("table", ["none.t", "shop.none.t", "other.main.t", "x.parquet", "s.", "a.b.c.d"])
+def test_a_new_table_in_a_schema_that_is_not_there(file: Path, table: str) -> None:
+    for path in (file, file.with_name("new.duckdb")):
+        with pytest.raises(SinkError, match=rf"there is no table '{table}', and a new one is called NAME or .*\(main"):
+            SYSTEM.output(f"duckdb:///{path}?table={table}", X, False)
+
+
+@pytest.mark.slow
+def test_a_file_a_schema_and_a_table_of_one_name(tmp_path: Path) -> None:
+    path = tmp_path / "k.duckdb"
+    with contextlib.closing(duckdb.connect(str(path))) as connection:
+        connection.execute("CREATE SCHEMA k; CREATE TABLE k.k.k AS SELECT 1 AS x; CREATE TABLE k.main.k AS SELECT 2 AS x")
+    assert rows(path, "k") == [2] and rows(path, "k.k") == rows(path, "k.k.k") == [1]
+    write(path, "k.k", [7])
+    assert rows(path, "k.k") == [1, 7] and rows(path, "k") == [2]
+    # the name of a new database counts as soon as it is one
+    write(tmp_path / "new.duckdb", "new.main.t", [7])
+    assert rows(tmp_path / "new.duckdb", "t") == [7]
+
+
+@pytest.mark.slow
+def test_columns_that_arrow_does_not_have_are_left_alone(file: Path) -> None:
+    with contextlib.closing(duckdb.connect(str(file))) as connection:
+        connection.execute("CREATE TABLE w AS SELECT 1::INTEGER AS x, '101'::BIT AS b, '12:00:00+01'::TIMETZ AS z")
+    source = SYSTEM.open(f"duckdb:///{file}?table=w", None, ["x"])
+    assert pa.Table.from_batches(source.batches()).to_pylist() == [{"x": 1}]
+    with pytest.raises(SourceError, match="column 'b' has DuckDB's type BIT"):
+        SYSTEM.open(f"duckdb:///{file}?table=w", None, None)
+    write(file, "w", [2])
+    with contextlib.closing(duckdb.connect(str(file), read_only=True)) as connection:
+        assert connection.execute("SELECT x, b FROM w ORDER BY x").fetchall() == [(1, "101"), (2, None)]
+
+
+@pytest.mark.slow
+def test_a_table_is_read_and_written_in_one_file_at_once(file: Path) -> None:
+    source = SYSTEM.open(f"duckdb:///{file}?table=u", None, None)
+    sink = SYSTEM.output(f"duckdb:///{file}?table=u", source.schema, False)
+    for batch in source.batches():
+        again = SYSTEM.output(f"duckdb:///{file}?table=u", source.schema, False)
+        again.abort()
+        sink.write_rows(batch)
+        sink._send()
+    sink.commit()
+    assert rows(file, "u") == [1, 1]
+
+
+@pytest.mark.slow
+def test_a_file_that_is_still_read_at_the_end_is_waited_for_as_long_as_the_job_may(file: Path) -> None:
+    source = SYSTEM.open(f"duckdb:///{file}?table=u", None, None)
+    reading: Any = source.batches()
+    next(reading)
+    sink = SYSTEM.output(f"duckdb:///{file}?table=u", source.schema, False)
+    with limited(0.1, None), pytest.raises(JobTimeoutError, match="waited for another program that has .* open"):
+        sink.commit()
+    sink.abort()
+    reading.close()
+    assert rows(file, "u") == [1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("meanwhile", ["DROP TABLE u", "DROP TABLE u; CREATE TABLE u (x VARCHAR)"])
+def test_a_table_that_somebody_changes_while_rows_come(file: Path, meanwhile: str) -> None:
+    sink = SYSTEM.output(f"duckdb:///{file}?table=u", X, False)
+    sink.write_rows(pa.record_batch([pa.array([1], pa.int32())], schema=X))
+    sink._send()
+    with contextlib.closing(duckdb.connect(str(file))) as connection:
+        connection.execute(meanwhile)
+    with pytest.raises(WriteError, match="somebody has made or changed the table meanwhile"):
+        sink.commit()
+    sink.abort()
 
 
 def test_a_table_that_is_not_there(file: Path) -> None:
@@ -84,10 +182,12 @@ def test_a_file_that_this_process_has_open(file: Path) -> None:
             match=r"this process has a connection to .*shop.duckdb open itself .*close it first, or give the table itself",
         ):
             rows(file, "u")
+        # two connections of a process may write
+        write(file, "u", [2])
+    with contextlib.closing(duckdb.connect(str(file), read_only=True)):
+        assert rows(file, "u") == [1, 2]
         with pytest.raises(SinkError, match="output: cannot write .*this process has a connection to .*; close it first$"):
             SYSTEM.output(f"duckdb:///{file}?table=u", X, False)
-    with contextlib.closing(duckdb.connect(str(file), read_only=True)):
-        assert rows(file, "u") == [1]
 
 
 @pytest.mark.slow
@@ -115,6 +215,16 @@ def test_a_new_table_may_have_the_name_of_a_variable(file: Path, table: str) -> 
         ("ENUM ('a', 'b')", pa.string(), ["a", "b", None], "c", "'c' does not fit"),
         ("INTEGER", pa.list_(pa.int64()), [None, None, None], [1], "'[1]' does not fit"),
         ("DATE", pa.string(), ["2026-01-02", "2026-01-03", None], "2026-13-01", "'2026-13-01' does not fit"),
+        ("DATE", pa.string(), ["2026-01-02", "2026-01-03 00:00", None], "2026-01-01 12:00", "'2026-01-01 12:00' does not fit"),
+        (
+            "DATE",
+            pa.timestamp("us"),
+            [DAY, DAY, None],
+            NOON,
+            "'2026-07-01 12:00:00' does not fit the table's column, which is DATE",
+        ),
+        ("DATE", pa.timestamp("ns", "UTC"), [DAY, DAY, None], NOON, "12:00:00+00' does not fit"),
+        ("TIME", pa.string(), ["12:00", "12:00:01.5", None], "2026-01-01 12:00", "'2026-01-01 12:00' does not fit"),
     ],
 )
 def test_a_value_that_does_not_fit_names_its_row_and_column(
