@@ -38,9 +38,10 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -55,6 +56,10 @@ Raised = TypeVar("Raised", bound=BaseException)
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 #: how many lines of a log an error shows in a notebook, whose cell has more of them, folded
 _NOTEBOOK_LINES = 5
+#: so many tasks that did the same are one line; and how many lines about other tasks an error has at most
+_ALIKE, _LINES = 4, 12
+#: PAI's name of a task, in front of what it did
+_ALSO = re.compile(r"\A\(PAI's [^()]*\) ")
 
 
 class AkrunnerError(Exception):
@@ -239,7 +244,9 @@ class JobError(AkrunnerError):
             if failure.log_path:
                 parts.append("full log: " + failure.log_path)
         if self.others:
-            parts.append("other tasks:\n" + "\n".join(f"  [{other.task}] {other.what}" for other in self.others))
+            told = [f"  {who} {what}" for who, what in alike((other.task, other.what) for other in self.others)]
+            more = [f"  and {len(told) - _LINES:,} more such lines"] if len(told) > _LINES else []
+            parts.append("\n".join(["other tasks:", *told[:_LINES], *more]))
         if self.warnings:
             parts.append("before that:\n" + "\n".join(f"  {warning}" for warning in self.warnings))
         return "\n".join(parts)
@@ -343,6 +350,25 @@ def noting(function: Callable[P, R]) -> Callable[P, R]:
 def notes_of(error: BaseException) -> list[str]:
     """Return the notes of an exception that say what happened besides: all but that of its code."""
     return [str(note) for note in getattr(error, "__notes__", ()) if not isinstance(note, Lookup)]
+
+
+def alike(did: Iterable[tuple[str, str]], called: str = "other tasks") -> list[tuple[str, str]]:
+    """Return what tasks of a job that has ended early did, in few lines: of many tasks, nearly all were stopped at the same place.
+
+    Args: did: each task's name, and what it did; called: the word for several.
+    Returns: (who, what) of each line: "[ps:0]", or "63 other tasks" if these did the same. The lines of single tasks, which differ, come first.
+    """
+    tasks: dict[str, list[tuple[str, str]]] = {}
+    for task, what in did:
+        tasks.setdefault(_ALSO.sub("", what), []).append((task, what))
+    lone = [(f"[{task}]", what) for same in tasks.values() if len(same) < _ALIKE for task, what in same]
+    many = [(f"{len(same):,} {called}", _plural(what)) for what, same in tasks.items() if len(same) >= _ALIKE]
+    return [*lone, *many]
+
+
+def _plural(what: str) -> str:
+    """Return what one task did as what several did: "were done", "were in main() and were stopped"."""
+    return re.sub(r"(\A| and )was ", r"\1were ", what)
 
 
 def _indent(lines: Sequence[str]) -> str:

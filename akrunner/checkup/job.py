@@ -26,7 +26,7 @@ from akrunner.checkup.lines import BROKEN, LOOK, OK, Checkup, Line
 from akrunner.engines import record
 from akrunner.engines.inputs.unseen import COMPUTE
 from akrunner.engines.inputs.wording import calls_for_change, verdict
-from akrunner.errors import ConfigError
+from akrunner.errors import ConfigError, alike
 from akrunner.foreign import redacted
 from akrunner.leftovers.private import state_dir
 from akrunner.wire.ending import started
@@ -36,7 +36,7 @@ _RECORD = "job.json"
 _ABOVE = 6
 _RECORD_BYTES = 64 << 20
 _TAIL_BYTES, _TAIL_LINES = 1 << 16, 20
-#: how many tasks, logs and warnings are shown one by one; how many other tasks of a failed job
+#: how many tasks, logs and warnings are shown one by one; how many lines about the other tasks of a failed job
 _SOME, _MANY = 8, 100
 #: the keys of a record, and of a failure in it, whose values must be texts
 _TEXTS = ("python", "mode", "script", "data_format", "error", "message")
@@ -284,9 +284,14 @@ def _failure(folder: str, body: Mapping[str, Any]) -> Iterator[Line]:
         )
         if log:
             yield Line(f"log of {task}", OK, redacted("its last lines\n" + "\n".join(log)))
-    for other in _list(body, "others")[:_MANY]:
-        # only a task that failed has the time at which it did; the others were done, or stopped because of it
-        yield Line(str(other["task"]), BROKEN if other["time_ns"] else OK, redacted(_did(str(other["what"]))))
+    others = _list(body, "others")
+    # only a task that failed has the time at which it did; the others were done, or stopped because of it
+    for state, same in (
+        (BROKEN, [one for one in others if one["time_ns"]]),
+        (OK, [one for one in others if not one["time_ns"]]),
+    ):
+        for who, did in alike((str(one["task"]), _did(str(one["what"]))) for one in same)[:_MANY]:
+            yield Line(who.strip("[]"), state, redacted(did))
     yield from _input(body)
     yield from _warnings("before that", body)
     if os.path.isfile(os.path.join(folder, "stall.txt")):

@@ -20,6 +20,7 @@ import akrunner
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, exit_codes, telling
 from akrunner.cli.stderr import say
+from akrunner.errors import alike
 from akrunner.folders.words import harmless, printable
 from akrunner.history import words
 from akrunner.history.record import plain
@@ -323,8 +324,8 @@ def _failure(run: Run) -> Iterator[Text]:
     for text in (failure.get("traceback"), _tail(failure.get("log_tail"))):
         if text:
             yield Text(harmless(text.rstrip()))
-    for other in run.others:
-        yield Text(harmless(f"  [{other.get('task')}] {other.get('what')}"))
+    for who, what in alike((str(other.get("task")), str(other.get("what"))) for other in run.others):
+        yield Text(harmless(f"  {who} {what}"))
 
 
 def _tail(log: str | None) -> str:

@@ -18,7 +18,7 @@ from akrunner.engines.base import Outcome, Stats, TaskResult
 from akrunner.engines.inputs import unseen
 from akrunner.engines.supervision.states import Failed, TaskRecord, TaskState
 from akrunner.engines.workdir import WorkDir, log_in
-from akrunner.errors import JobError, JobStalledError, JobTimeoutError, TaskFailure
+from akrunner.errors import JobError, JobStalledError, JobTimeoutError, TaskFailure, alike
 from akrunner.foreign import disk_full, in_words, redacted, shortage
 from akrunner.launch.logs import LogPump
 from akrunner.launch.session import TaskSession
@@ -115,7 +115,8 @@ def timeout_error(
     job: JobSpec, stacks: Mapping[TaskSpec, str], results: Mapping[TaskSpec, TaskRecord], kept: str
 ) -> JobTimeoutError:
     """Return the exception of a job that took longer than its timeout. It says what each task was doing."""
-    states = "; ".join(f"[{task.name}] {result.state.doing}" for task, result in results.items())
+    doing = alike(((task.name, result.state.doing) for task, result in results.items()), "tasks")
+    states = "; ".join(f"{who} {what}" for who, what in doing)
     first = next(iter(stacks), None)
     failure = None
     if first is not None:

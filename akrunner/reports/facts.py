@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from akrunner.codes import link
+from akrunner.errors import alike
 from akrunner.foreign import redacted
 from akrunner.history import logs
 from akrunner.history.record import LOST, RUNNING, SUBMITTED, Record
@@ -104,8 +105,9 @@ def failures(run: Record) -> list[Failed]:
     title, _, rest = run.words.partition("\n")
     more = [("More", rest.strip("\n"))] if rest.strip() else []
     made = [Failed(title, [*more, *_texts(first)], run.short_code, link(run.short_code))]
-    made += [Failed(f"[{other.get('task')}] {other.get('what')}", _texts(other)) for other in run.others]
-    return made
+    made += [Failed(f"[{one.get('task')}] {one.get('what')}", _texts(one)) for one in run.others if _texts(one)]
+    silent = alike((str(one.get("task")), str(one.get("what"))) for one in run.others if not _texts(one))
+    return [*made, *(Failed(f"{who} {what}", []) for who, what in silent)]
 
 
 def _texts(failure: Mapping[str, Any]) -> list[tuple[str, str]]:

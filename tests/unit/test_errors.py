@@ -71,3 +71,30 @@ def test_an_interrupt_is_a_sentence() -> None:
     error = KeyboardInterrupt()
     errors.in_a_sentence(error, "it was stopped.")
     assert error._render_traceback_() == ["KeyboardInterrupt: it was stopped."]  # type: ignore[attr-defined]
+
+
+def test_tasks_that_did_the_same_are_one_line() -> None:
+    stopped = [errors.TaskFailure(f"worker:{n}", "was in main() and was stopped") for n in range(63)]
+    others = [*stopped, errors.TaskFailure("ps:0", "was done")]
+    error = errors.ScriptFailedError("[chief:0] raised", failure=errors.TaskFailure("chief:0", "raised"), others=others)
+    assert str(error).splitlines() == [
+        "[chief:0] raised", "other tasks:", "  [ps:0] was done", "  63 other tasks were in main() and were stopped"
+    ]  # fmt: skip
+    assert len(error.others) == 64, "a program gets each of them"
+    few = errors.ScriptFailedError("[chief:0] raised", others=stopped[:2])
+    assert str(few).splitlines()[2:] == [f"  [worker:{n}] was in main() and was stopped" for n in range(2)]
+
+
+def test_of_many_tasks_that_differ_the_first_are_told() -> None:
+    others = [errors.TaskFailure(f"worker:{n}", f"raised ValueError in main(): row {n}") for n in range(63)]
+    told = str(errors.ScriptFailedError("[chief:0] raised", others=others)).splitlines()
+    assert (
+        len(told) == 15
+        and told[2] == "  [worker:0] raised ValueError in main(): row 0"
+        and told[-1] == "  and 51 more such lines"
+    )
+
+
+def test_tasks_with_two_names_are_counted_too() -> None:
+    did = [(f"worker:{n}", f"(PAI's worker {n + 1}) was killed") for n in range(5)]
+    assert errors.alike(did) == [("5 other tasks", "were killed")] and errors.alike(did[:1]) == [("[worker:0]", did[0][1])]

@@ -120,6 +120,16 @@ def test_of_the_other_tasks_those_that_failed_too_are_broken(tmp_path: Path) -> 
     assert lines["worker:3"].found == "was still running"
 
 
+def test_tasks_that_did_the_same_are_one_line(tmp_path: Path) -> None:
+    others = [TaskFailure(f"worker:{n}", "was in main() and was stopped") for n in range(1, 9)]
+    others += [TaskFailure(f"worker:{n}", "died", time_ns=2) for n in range(9, 14)]
+    error = ScriptFailedError("it failed", failure=TaskFailure("worker:0", "raised", time_ns=1), others=others)
+    lines = [one for one in akrunner.doctor(kept(tmp_path / "w", record.failed(error, []))).lines if "other" in one.about]
+    assert [(one.about, one.state, one.found) for one in lines] == [
+        ("5 other tasks", BROKEN, "died"), ("8 other tasks", OK, "were in main() and were stopped")
+    ]  # fmt: skip
+
+
 def test_a_job_that_was_stopped_and_one_that_no_task_failed(tmp_path: Path) -> None:
     lines = said(kept(tmp_path / "a", record.failed(KeyboardInterrupt(), [])))
     assert lines["job"].state == LOOK and "was stopped after" in lines["job"].found

@@ -92,6 +92,14 @@ def test_a_failure_comes_first(make: Make, capsys: pytest.CaptureFixture[str]) -
     assert "\x1b" not in told["warning"]
 
 
+def test_tasks_that_did_the_same_are_one_line(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    others = [{"task": f"worker:{n}", "what": "was in main() and was stopped"} for n in range(1, 64)]
+    make(state=record.FAILED, error="ScriptFailedError", message="[worker:0] raised", failure=FAILURE, others=others)
+    assert main(["show", "r1"]) == 0
+    out = capsys.readouterr().out
+    assert "\n  63 other tasks were in main() and were stopped\n" in out and "worker:1]" not in out
+
+
 def test_what_was_lost_or_stopped_says_so(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     make(state=record.RUNNING, host={**record.host(), "started": "1"}, ended=None)
     make(state=record.STOPPED, error="KeyboardInterrupt")

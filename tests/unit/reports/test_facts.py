@@ -53,6 +53,12 @@ def test_the_failure_comes_with_its_traceback() -> None:
         ("How its process ended", "exit code 1"),
     ]
     assert told[1].title == "[chief:0] was done" and told[1].texts == []
+    others = [
+        *({"task": f"worker:{n}", "what": "was done"} for n in range(4)),
+        {"task": "ps:0", "what": "died", "exit": "SIGKILL"},
+    ]
+    failed = run(state=record.FAILED, error="JobError", failure=first, others=others)
+    assert [one.title for one in facts.failures(failed)[1:]] == ["[ps:0] died", "4 other tasks were done"]
     assert facts.failures(run()) == [] and "was killed" in facts.failures(run(state=record.LOST))[0].texts[0][1]
 
 
