@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -26,12 +27,18 @@ _AUTOGRAPH = re.compile(r"\A['\"]?in user code:")
 _SHOWN_COLUMNS = 20
 
 
-def told(record: Mapping[str, Any], columns: Sequence[str], fields: Columns = MappingProxyType({})) -> str:
+def told(
+    record: Mapping[str, Any],
+    columns: Sequence[str],
+    fields: Columns = MappingProxyType({}),
+    params: Collection[str] = (),
+) -> str:
     """Return one sentence, without its subject, about the failure that a worker sent (`akrunner.wire.failure`).
 
     Args:
         columns: the names of the table's columns.
         fields: the table's columns by name.
+        params: the names of the job's params.
     """
     kind, phase, message = record["type"], record["phase"], record["message"]
     if kind == "SystemExit":
@@ -41,7 +48,8 @@ def told(record: Mapping[str, Any], columns: Sequence[str], fields: Columns = Ma
     if known is not None:
         return f"{known} ({raised})"
     # if the message is a traceback, the line taken from it names the exception once more
-    said, to_do = gist(message).removeprefix(kind.rpartition(".")[2] + ": "), advice(kind, message, columns)
+    said = gist(message).removeprefix(kind.rpartition(".")[2] + ": ")
+    to_do = advice(message) or _of_key(record, columns, params)
     return raised + (f": {said}" if said else "") + (f" ({to_do})" if to_do else "")
 
 
@@ -64,7 +72,7 @@ def plain(message: str) -> str:
     return _PLACE.sub("", _COLOUR.sub("", message))
 
 
-def advice(kind: str, message: str, columns: Sequence[str]) -> str:
+def advice(message: str) -> str:
     """Return what to do about an exception of the script; "" if only the script's author can know that."""
     module = _MODULE.search(message)
     if module is not None:
@@ -75,11 +83,27 @@ def advice(kind: str, message: str, columns: Sequence[str]) -> str:
     file = _NO_FILE.search(plain(message))
     if file is not None and os.path.exists(file[1] or file[2]):
         return f"a task has a directory of its own: user_files= (--user-file) brings {file[1] or file[2]} there"
-    key = _KEY.search(message) if kind.rpartition(".")[2] == "KeyError" else None
+    return ""
+
+
+def _of_key(record: Mapping[str, Any], columns: Sequence[str], params: Collection[str]) -> str:
+    """Return which names there are, of the kind that a KeyError is about: params or columns; "" if it is about neither."""
+    key = _KEY.search(record["message"]) if record["type"].rpartition(".")[2] == "KeyError" else None
     name = (key[1] or key[2] or "") if key is not None else ""
-    if key is None or name in columns:
+    # in the traceback, what stands behind the last of the places is the line that raised
+    of_params = "user_params" in record["traceback"].rpartition('  File "')[2]
+    if key is None or name in params or (name in columns and not of_params):
         return ""
-    return f"if a column was meant: the table has {_listed(columns)}{nearest(name, list(columns))}"
+    if not of_params and _likeness(name, columns) >= _likeness(name, params):
+        return f"if a column was meant: the table has {_listed(columns)}{nearest(name, list(columns))}"
+    if not params:
+        return f"the job has no user_params: --param {name}=... (user_params=) gives it one"
+    return f"user_params (--param) has {_listed(list(params))}{nearest(name, params)}"
+
+
+def _likeness(name: str, known: Iterable[str]) -> float:
+    """Return how alike a name and the nearest of the known ones are, from 0 to 1."""
+    return max((difflib.SequenceMatcher(None, name.lower(), one.lower()).ratio() for one in known), default=0.0)
 
 
 def _of_null(message: str, columns: Sequence[str]) -> str | None:

@@ -187,7 +187,8 @@ class Receiver:
         body = event.body
         failed = None
         if not body["ok"]:
-            failed = report.with_full_disks(report.of_record(body["failure"], self._run.job.schema), self._run.disks)
+            job = self._run.job
+            failed = report.with_full_disks(report.of_record(body["failure"], job.schema, job.user_params), self._run.disks)
         conversation = self._group.conversations.get(event.task)
         unfinished = conversation.unfinished() if conversation is not None else []
         return on.Closed(event.task, LastWord.of(body), body["rows"], body["rows_read"], failed, (*unfinished, "")[0])

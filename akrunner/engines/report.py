@@ -9,7 +9,7 @@ import re
 import shutil
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from akrunner.cluster.failure import FailureKind
@@ -36,14 +36,15 @@ _LITTLE = 1 << 20
 _NOTES, _NOTE = 100, 4000
 
 
-def of_record(record: Mapping[str, Any], schema: Schema) -> Failed:
+def of_record(record: Mapping[str, Any], schema: Schema, params: Collection[str] = ()) -> Failed:
     """Return a script's failure from the record that the worker sent (`akrunner.wire.failure`).
 
     Args:
         schema: the table's schema.
+        params: the names of the job's params.
     """
     fields = {field.name: field for field in schema}
-    return Failed(FailureKind.SCRIPT, causes.told(record, schema.names, fields), record["time_ns"], record["traceback"])
+    return Failed(FailureKind.SCRIPT, causes.told(record, schema.names, fields, params), record["time_ns"], record["traceback"])
 
 
 def only_printed(result: TaskRecord, log: LogPump) -> bool:

@@ -44,6 +44,26 @@ def test_a_table_of_many_columns_is_not_told_whole() -> None:
     assert "column19 and 980 more" in said and len(said) < 600
 
 
+@pytest.mark.parametrize(
+    ("line", "name", "params", "words"),
+    [
+        ('rate = task_config.user_params["lr"]', "lr", ["lrr", "epochs"], "'lr' (user_params (--param) has lrr, epochs; did you mean 'lrr'?)"),
+        ('rate = params["lr"]', "lr", ["lrr"], "(user_params (--param) has lrr; did you mean 'lrr'?)"),
+        ('rate = task_config.user_params["age"]', "age", ["lr"], "(user_params (--param) has lr)"),
+        ('rate = task_config.user_params["lr"]', "lr", [], "(the job has no user_params: --param lr=... (user_params=) gives it one)"),
+        ('x = row["agee"]', "agee", ["ages_of_it"], "(if a column was meant: the table has age, a b; did you mean 'age'?)"),
+        ('x = row["q"]', "q", [], "(if a column was meant: the table has age, a b)"),
+        ('x = found["lr"]', "lr", ["lr"], "'lr'"),
+    ],
+)  # fmt: skip
+def test_a_key_is_looked_for_where_it_was_meant(line: str, name: str, params: list[str], words: str) -> None:
+    trace = (
+        f'Traceback:\n  File "a.py", line 9, in <module>\n    main(user_params)\n  File "a.py", line 3, in main\n    {line}\n'
+    )
+    said = told({**record("KeyError", repr(name)), "traceback": trace}, ["age", "a b"], params=params)
+    assert said.endswith(words)
+
+
 def test_a_key_that_is_a_column_was_looked_for_elsewhere() -> None:
     assert "if a column" not in told(record("KeyError", "'age'"), ["age"])
 
