@@ -4,6 +4,7 @@ this machine."""
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from akrunner.cli import variables
 from akrunner.cli.engines import MASTER
 from akrunner.cli.flink import running_cluster
 from akrunner.cli.given import flag
-from akrunner.cli.guarded import emit, exit_codes, telling
+from akrunner.cli.guarded import emit, exit_codes, looking, telling
 from akrunner.cli.stderr import say
 from akrunner.codes import code_of, with_code
 from akrunner.folders.words import harmless, printable
@@ -47,6 +48,13 @@ EPILOGS = {
         "0 the job has ended, and stdout says whether it was cancelled or had ended before; 1 it has not ended within a minute, or the "
         f"JobManager is gone; {_REFUSED}",
     ),
+}
+#: state of a run -> why nothing of its tasks, or of one, was printed
+_WHY_NONE = {
+    **dict.fromkeys(("running", "submitted"), " so far: {} printed nothing yet"),
+    "succeeded": ": {} printed nothing",
+    "failed": ": it failed before {} printed something",
+    **{state: f": it was {state} before {{}} printed something" for state in ("stopped", "lost")},
 }
 
 
@@ -133,12 +141,15 @@ def status(
 
     if wait and job is None:
         raise akrunner.ConfigError("--wait is for one job: give its id")
+    given = job
     where, job = _place(job, flink_master) if job is not None else (master(flink_master), None)
     # an empty id, as of a variable of a shell that was never set, is none
     if job is not None:
-        jobs = [detached.wait(where, job) if wait else detached.status(where, job)]
+        with looking(_goes_on(given, flink_master) if wait else ""):
+            jobs = [detached.wait(where, job) if wait else detached.status(where, job)]
     else:
-        jobs = detached.listed(where)
+        with looking(""):
+            jobs = detached.listed(where)
     code = _code(jobs[0], wait) if job is not None else 0
     if as_json:
         found = [dataclasses.asdict(one) for one in jobs]
@@ -152,6 +163,11 @@ def status(
             say("akrunner: the job has ended; only its submitter knows how, as it was not submitted with --detach")
     if code:
         _end(jobs[0], code, as_json)
+
+
+def _goes_on(job: str | None, flink_master: str | None) -> str:
+    """Return what is said behind a signal by a command that waits for a job. Args: as the command line has them."""
+    return f"the job goes on (akrunner cancel {job}{f' --flink-master {flink_master}' if flink_master else ''})"
 
 
 def _code(job: Status, waited: bool) -> int:
@@ -194,19 +210,26 @@ def logs(
 
     known = runs.get(job) if runs.is_name(job) else None
     if known is not None and known.detached is None:
-        _of_run(known, task, follow, as_json)
+        with looking(""):
+            _of_run(known, task, follow, as_json)
         return
     if known is not None:
         check_task(known, task)
-    _of_job(*_place(job, flink_master), task, follow, as_json)
+    where, found = _place(job, flink_master)
+    with looking(_goes_on(job, flink_master) if follow else ""):
+        _of_job(where, found, task, follow, as_json)
 
 
 def _of_run(run: Run, task: str | None, follow: bool, as_json: bool) -> None:
     """Print the lines of a run, and, if they were followed, how it ended. Raises: typer.Exit: it has not succeeded."""
     from akrunner import runs
 
-    lines = _printed(runs.logs(run, task, follow), as_json)
+    printed = iter(runs.logs(run, task, follow))
+    first = [line for line in [next(printed, None)] if line is not None]
+    lines = _printed(itertools.chain(first, printed), as_json)
     last = runs.get(run) if follow else run
+    if not first and not as_json and not follow:
+        say(f"akrunner: {run.id} has no logs{_WHY_NONE[run.state].format(task or 'its tasks')} (akrunner show {run.id})")
     code = 0 if not follow or last.state == "succeeded" else EXIT_TERMINATED if last.state == "stopped" else EXIT_FAILED
     if as_json:
         emit({"ok": code == 0, "exit_code": code, "run": run.id, "state": last.state, "lines": lines})
@@ -264,7 +287,9 @@ def cancel(
     """End a detached job and all its processes, and wait until it has ended."""
     from akrunner import detached
 
-    ended = detached.cancel(*_place(job, flink_master))
+    where, found = _place(job, flink_master)
+    with looking(f"`akrunner status {job}` says whether the job has ended"):
+        ended = detached.cancel(where, found)
     with telling(f"the job was ended: {ended.id} {ended.state}"):
         if as_json:
             emit({"ok": True, "exit_code": 0, **dataclasses.asdict(ended)})

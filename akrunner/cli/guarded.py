@@ -131,6 +131,19 @@ def ended(run: Callable[[], Any], as_json: bool, is_help: bool = False, only_tel
 
 
 @contextlib.contextmanager
+def looking(goes_on: str) -> Iterator[None]:
+    """Look in the block at work that goes on without this command, so that a signal has stopped none of it.
+
+    Args: goes_on: half a sentence about that work, for the line about a signal; "": nothing is to be said.
+    """
+    try:
+        yield
+    except BaseException as e:
+        vars(e)["goes_on"] = goes_on
+        raise
+
+
+@contextlib.contextmanager
 def _warnings_in_words() -> Iterator[None]:
     """In the block, print what akrunner itself warns of as a command does, without Python's class, file and line."""
     usual = warnings.showwarning
@@ -229,13 +242,18 @@ def _lost_stdout(why: str, code: int) -> int:
 def _left(error: BaseException) -> str:
     """Return half a sentence that says what a signal leaves behind.
 
-    It says that every task of a job was stopped, and that no table was changed, or which tables are changed already; and what became of an output that was
-    just being committed.
+    It says that every task of a job was stopped, if this command has started tasks, and that no table was changed, or which tables are
+    changed already; and what became of an output that was just being committed. A command that only looks at a job (`looking`) says
+    what becomes of the job.
     """
-    store, commits = sys.modules.get("akrunner.tables.store"), sys.modules.get("akrunner.io.commits")
+    looked = next((value for one in _chain(error) if (value := getattr(one, "goes_on", None)) is not None), None)
+    if looked is not None:
+        return f"; {looked}" if looked else ""
+    group, store = sys.modules.get("akrunner.engines.group"), sys.modules.get("akrunner.tables.store")
+    commits = sys.modules.get("akrunner.io.commits")
     names = list(dict.fromkeys(store.CHANGED)) if store is not None else []
     said = [told for one in _chain(error) for told in commits.told_of(one)] if commits is not None else []
-    tasks = "akrunner.engines.supervisor" in sys.modules and not _raised_in(error, "akrunner.tables.statements")
+    tasks = group is not None and group.BEGUN.is_set() and not _raised_in(error, "akrunner.tables.statements")
     told = "; every task was stopped" if tasks else ""
     if names:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -36,6 +37,9 @@ _STACKS_SECONDS = 0.3
 _LOOK_SECONDS = 1.0
 #: seconds that the threads of all sessions have to finish, once the processes have ended
 _THREADS_SECONDS = 2.0
+
+#: set once this process has begun to start a task: a command that is stopped then has stopped tasks
+BEGUN = threading.Event()
 
 
 class TaskGroup:
@@ -80,6 +84,7 @@ class TaskGroup:
             config = tf_config(run.job.cluster, addresses, task)
             context = self._launcher.context(task, config, attempt)
             run.work.save_context(task, context)
+            BEGUN.set()
             with _starting(task):
                 process = self._launcher.start(task)
                 copy = run.kept.log(task, attempt)

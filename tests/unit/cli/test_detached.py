@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from akrunner import detached as jobs
+from akrunner import runs
 from akrunner.cli import detached
 from akrunner.cli.main import main
 from akrunner.detached import Status
@@ -175,6 +176,51 @@ def test_lines_are_kept_if_the_cluster_goes_behind_them(
     assert main(["logs", "1", "-f", "--flink-master", "h:1", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["error"], told["exit_code"], told["lines"]) == ("JobManagerLostError", 1, ["[chief:0] a"])
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "said"),
+    [
+        ("status 1 --wait", "wait", "; the job goes on (akrunner cancel 1 --flink-master h:1)"),
+        ("logs 1 -f", "wait", "; the job goes on (akrunner cancel 1 --flink-master h:1)"),
+        ("status 1", "status", ""),
+        ("status", "listed", ""),
+        ("logs 1", "logs", ""),
+        ("cancel 1", "cancel", "; `akrunner status 1` says whether the job has ended"),
+    ],
+)
+def test_a_signal_to_a_command_that_looks_at_a_job_stops_no_job(
+    line: str, name: str, said: str, fake: Fake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*given: Any) -> Any:
+        raise KeyboardInterrupt
+
+    fake("status", RUNNING)
+    fake("logs", [])
+    monkeypatch.setattr(jobs, name, stopped)
+    assert main([*line.split(), "--flink-master", "h:1"]) == 130
+    assert capsys.readouterr().err == f"akrunner: interrupted{said}\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("failed", ": it failed before its tasks printed something"),
+        ("lost", ": it was lost before its tasks printed something"),
+        ("succeeded", ": its tasks printed nothing"),
+        ("running", " so far: its tasks printed nothing yet"),
+    ],
+)
+def test_a_run_without_logs_says_so(
+    state: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = SimpleNamespace(id="r27", detached=None, state=state)
+    monkeypatch.setattr(runs, "get", lambda name: run)
+    monkeypatch.setattr(runs, "logs", lambda *given: iter(()))
+    assert main(["logs", "r27"]) == 0
+    assert capsys.readouterr() == ("", f"akrunner: r27 has no logs{said} (akrunner show r27)\n")
+    assert main(["logs", "r27", "--json"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_how_a_job_was_ended_is_printed(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import sys
+import threading
 import warnings
 from typing import Any
 
@@ -16,6 +17,7 @@ import akrunner
 from akrunner.cli import guarded
 from akrunner.cli.guarded import asks_for_json, emit, ended, telling
 from akrunner.cli.main import main as command
+from akrunner.engines import group
 from akrunner.errors import TaskFailure
 from akrunner.io.commits import last_step
 from akrunner.tables import store
@@ -110,24 +112,39 @@ def test_a_fault_has_its_notes(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loaded", "module", "said"),
+    ("begun", "module", "said"),
     [
-        (["supervisor"], "akrunner.engines.supervisor", "interrupted; every task was stopped"),
-        (["supervisor"], "akrunner.tables.statements", "interrupted; no table was changed"),
-        ([], "akrunner.cli.tables", "interrupted; no table was changed"),
+        (True, "akrunner.engines.supervisor", "interrupted; every task was stopped"),
+        (True, "akrunner.tables.statements", "interrupted; no table was changed"),
+        (False, "akrunner.cli.tables", "interrupted; no table was changed"),
     ],
 )
 def test_what_a_signal_stopped_is_said_as_it_is(
-    loaded: list[str], module: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    begun: bool, module: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "CHANGED", [])
-    for name in ("akrunner.engines.supervisor", "akrunner.tables.maxcompute"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    if loaded:
-        monkeypatch.setitem(sys.modules, "akrunner.engines.supervisor", sys)
+    monkeypatch.setattr(group, "BEGUN", threading.Event())
+    monkeypatch.delitem(sys.modules, "akrunner.tables.maxcompute", raising=False)
+    if begun:
+        group.BEGUN.set()
     scope: Any = {"__name__": module}
     exec("def run():\n    raise KeyboardInterrupt()\n", scope)
     assert ended(scope["run"], False) == 130
+    assert capsys.readouterr().err == f"akrunner: {said}\n"
+
+
+@pytest.mark.parametrize(("goes_on", "said"), [("the job goes on", "interrupted; the job goes on"), ("", "interrupted")])
+def test_a_command_that_looks_at_a_job_has_stopped_nothing(
+    goes_on: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group, "BEGUN", threading.Event())
+    group.BEGUN.set()
+
+    def run() -> Any:
+        with guarded.looking(goes_on):
+            raise KeyboardInterrupt
+
+    assert ended(run, False) == 130
     assert capsys.readouterr().err == f"akrunner: {said}\n"
 
 
