@@ -22,7 +22,7 @@ from akrunner.errors import SourceError
 from akrunner.io.compression import endings
 from akrunner.io.csv_options import COMMA, PLAIN, CsvOptions, word_of
 from akrunner.io.lines import LooseQuote, csv_row_ends
-from akrunner.io.text import BOM, ROW_BYTES, SHOWN, is_other
+from akrunner.io.text import BOM, ROW_BYTES, SHOWN, is_other, json_in
 
 #: how many bytes of a text are looked at
 HEAD_BYTES = 1 << 16
@@ -47,13 +47,22 @@ class CsvText:
         skipped: how many lines stand before its rows and its header.
     """
 
-    def __init__(self, read: Callable[[int], bytes], options: CsvOptions | None, name: str, growing: bool = False) -> None:
+    def __init__(
+        self,
+        read: Callable[[int], bytes],
+        options: CsvOptions | None,
+        name: str,
+        growing: bool = False,
+        guessed: bool = False,
+    ) -> None:
         """Args:
         read: as for `Pieces`.
         options: what the user said; None: nothing.
         name: the text's name in errors.
         growing: whether `read` waits for what is still being written; then the first rows are all that is looked at.
+        guessed: whether nobody has said that it is CSV; then JSON is refused.
         """
+        self._guessed = guessed
         self.options = options or CsvOptions()
         self._tabs = name.lower().endswith(TAB_ENDINGS)
         self.notes: list[str] = []
@@ -73,12 +82,15 @@ class CsvText:
         """Look at the text's beginning, and wait for it; return how the text is written.
 
         Raises:
-            SourceError: the beginning does not tell what stands between cells, or is not text.
+            SourceError: the beginning does not tell what stands between cells, or is not text; or it is JSON, and nobody has
+                said that it is CSV.
         """
         head, other = self._beginning()
+        found = json_in(head) if self._guessed and not other else None
+        if found is not None:
+            raise SourceError(f"source: {self._name} {found}")
         if not self.options.delimiter:
-            found = "," if other else self._sniffed(head)
-            self.options = replace(self.options, delimiter=found)
+            self.options = replace(self.options, delimiter="," if other else self._sniffed(head))
         if self.options.header is True and not other:
             self._look_at_names(head)
         self._go_on(head)

@@ -42,6 +42,7 @@ class Files:
         patterns: the patterns that were given.
         csv: how they are written, if they are CSV; None: nobody has said it.
         sheet: the table that is read of each file, if the format has several in one; None: none was named.
+        guessed: whether only the files' names, or their beginnings, tell their format.
     """
 
     filesystem: fsspec.AbstractFileSystem
@@ -52,6 +53,7 @@ class Files:
     patterns: tuple[str, ...] = ()
     csv: CsvOptions | None = None
     sheet: str | None = None
+    guessed: bool = False
 
     @property
     def is_local(self) -> bool:
@@ -119,6 +121,7 @@ def expand(given: PathLike | Sequence[PathLike], form: str | None, untold: str |
         tuple(match.directory for match in matches if match.directory is not None),
         tuple(match.pattern for match in matches if match.pattern is not None),
         sheet=sheet,
+        guessed=form is None,
     )
 
 

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NoReturn
@@ -41,11 +43,31 @@ _OTHER = {
     b"Obj\x01": "is an Avro file by its content; give input_format= (--input-format) avro",
     b"\x93NUM": "is an .npy file by its content; give input_format= (--input-format) npy",
 }
+#: the same of JSON that nobody has called CSV
+_JSON_LINES = "is JSON lines by its content; give input_format= (--input-format) jsonl, or csv if these are cells"
+_JSON_ARRAY = "is a JSON array by its content; give input_format= (--input-format) json, or csv if these are cells"
 
 
 def is_other(head: bytes) -> str | None:
     """Return what a file that begins with these bytes is, and what to do; None if it may be text."""
     return next((what for magic, what in _OTHER.items() if head.startswith(magic)), None)
+
+
+def json_in(head: bytes) -> str | None:
+    """Return which JSON a text that begins with these bytes is, and what to do; None if neither its first line nor the first
+    element of an array is an object with a name in it."""
+    text = head.removeprefix(BOM).decode("utf-8", "replace").lstrip()
+    if not re.match(r'(\[\s*)?\{\s*"', text):
+        return None
+    lines = text.startswith("{")
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, text.index("{"))
+    except (ValueError, RecursionError):
+        return None
+    if lines:
+        # behind the value of a cell, others follow
+        return _JSON_LINES if not text[end:].partition("\n")[0].strip() else None
+    return _JSON_ARRAY if text[end:].lstrip()[:1] in ("", ",", "]") else None
 
 
 @dataclass(frozen=True)

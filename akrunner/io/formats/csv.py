@@ -30,6 +30,7 @@ class Csv(Lines):
     """Args:
     options: how the text is written; without a delimiter, the text's beginning says it.
     sure: whether the user said what stands between cells.
+    guessed: whether neither the user nor anything but a file's name or beginning said that it is CSV; then JSON is refused.
     """
 
     name = "csv"
@@ -40,9 +41,10 @@ class Csv(Lines):
     tolerant = True
     delimited = True
 
-    def __init__(self, options: CsvOptions | None = None, sure: bool = False) -> None:
+    def __init__(self, options: CsvOptions | None = None, sure: bool = False, guessed: bool = False) -> None:
         self.options = options or CsvOptions()
         self.sure = sure
+        self.guessed = guessed
 
     def written_as(self, options: CsvOptions | None, path: str = "") -> Csv:
         options = options or self.options
@@ -60,7 +62,7 @@ class Csv(Lines):
                 "give quote=none in input_csv= (--input-csv) if no cell is quoted, or leave out bad_rows=, or the comments and "
                 "comment"
             )
-        text = CsvText(read, self.options, name, growing)
+        text = CsvText(read, self.options, name, growing, self.guessed)
         options = text.settle() if wait else text.unseen()
         pieces = Pieces(text.read, self.quoted, name, growing, options.back, lambda: text.skipped, bad)
         return Csv(options, self.sure), pieces, text.notes
@@ -84,7 +86,7 @@ class Csv(Lines):
         return self.options if self.options.delimiter else replace(self.options, delimiter=",")
 
     def opener(self, table: Reading) -> Opener:
-        return _Files(self, table).open
+        return _Files(Csv(self.options, self.sure, table.files.guessed and not self.sure), table).open
 
     def blocks(self, path: str, schema: pa.Schema, first: str, place: Place = DISKS) -> list[Counted] | None:
         # in a table of one column an empty line is an empty cell

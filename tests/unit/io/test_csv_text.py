@@ -197,3 +197,35 @@ def test_how_csv_is_written_says_nothing_about_others(
     (tmp_path / "t.jsonl").write_text('{"a": 1}\n')
     with pytest.raises(SourceError, match=words):
         opened(source, "null=NA")
+
+
+@pytest.mark.parametrize(
+    ("data", "form"),
+    [
+        (b'{"id":1,"x":1.5}\n{"id":2,"x":2.5}\n', "jsonl"),
+        (b'\xef\xbb\xbf\n{"id": {"a": 1}}\r\n', "jsonl"),
+        (b'[{"id":1},\n {"id":2}]\n', "json"),
+        (b'[\n  {\n    "id": 1\n  },\n', "json"),
+        (b'{"id":1},2\n{"id":2},3\n', None),
+        (b'"{""id"":1}",b\n1,2\n', None),
+        (b"{},b\n1,2\n", None),
+        (b'{"id",b\n1,2\n', None),
+    ],
+)
+def test_json_is_no_csv_unless_somebody_says_so(tmp_path: Path, data: bytes, form: str | None) -> None:
+    if form is None:
+        assert read(tmp_path, data)[0]
+        return
+    for name in ("a.csv", "a.tsv"):
+        with pytest.raises(
+            SourceError, match=rf"{name} is .* by its content; give input_format= \(--input-format\) {form}, or csv"
+        ):
+            read(tmp_path, data, name=name)
+    with pytest.raises(SourceError, match="by its content"):
+        read(tmp_path, data, "null=NA")
+
+
+def test_whoever_says_that_it_is_csv_gets_the_cells_of_json(tmp_path: Path) -> None:
+    data = b'{"id":1,"x":2}\n{"id":3,"x":4}\n'
+    assert read(tmp_path, data, "delimiter=|,quote=none")[0] == {'{"id":1,"x":2}': ['{"id":3,"x":4}']}
+    assert list(read(tmp_path, data, "quote=none", input_format="csv")[0]) == ['{"id":1', '"x":2}']
