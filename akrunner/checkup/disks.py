@@ -16,6 +16,7 @@ from akrunner.checkup.limits import gib
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
 from akrunner.foreign import in_words
 from akrunner.launch import cache
+from akrunner.leftovers.private import state_base
 from akrunner.tables.chosen import tables_root
 
 #: free bytes, and free files: below the first number the check says "look here"; below the second it says "broken", as not even
@@ -65,10 +66,9 @@ class Place:
 
 def places() -> list[Place]:
     """Return the directories that jobs write to by default."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return [
         Place("cache", cache.base(), "XDG_CACHE_HOME", needed=False, runs=True),
-        Place("logs of failed jobs", os.path.join(state, "akrunner"), "XDG_STATE_HOME", needed=False),
+        Place("logs of failed jobs", state_base(), "XDG_STATE_HOME", needed=False),
         Place("local tables", tables_root(), "AKRUNNER_TABLES", needed=False),
     ]
 

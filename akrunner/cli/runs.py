@@ -102,12 +102,15 @@ def runs(
     as_json: bool = typer.Option(False, "--json", help=_JSON),
 ) -> None:
     if ctx.invoked_subcommand is not None:
+        _check_behind(ctx)
         return
     if port and not serve:
         raise akrunner.ConfigError("--port means nothing without --serve")
+    if every and _is_given(ctx, "limit"):
+        raise akrunner.ConfigError("--limit and --all are both given: leave one of them out")
     if serve:
-        if as_json or failed or every:
-            raise akrunner.ConfigError("--serve shows runs in a browser: leave --json, --failed and --all out")
+        if as_json or failed or every or _is_given(ctx, "limit"):
+            raise akrunner.ConfigError("--serve shows runs in a browser: leave --json, --failed, --limit and --all out")
         _serve(port)
         return
     from akrunner.runs import listed
@@ -124,6 +127,29 @@ def runs(
         _table(found)
     if not every and len(found) == limit:
         say(f"the newest {limit}; --all lists all")
+
+
+def _check_behind(ctx: typer.Context) -> None:
+    """Check that no option of the list stands ahead of a subcommand: `--failed prune --all` would remove every run.
+
+    Raises: ConfigError: one does.
+    """
+    group: Any = ctx.command
+    name = str(ctx.invoked_subcommand)
+    flag = next((one.opts[0] for one in group.params if _is_given(ctx, one.name)), None)
+    if flag is None:
+        return
+    if any(flag in one.opts for one in group.commands[name].params):
+        raise akrunner.ConfigError(f"{flag} belongs behind {name}: akrunner runs {name} {flag}")
+    raise akrunner.ConfigError(
+        f"{flag} is an option of the list, akrunner runs {flag}, and {name} has none like it: leave it out"
+    )
+
+
+def _is_given(ctx: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 @app.command("diff", help="Show in what two runs differ: arguments, versions, the last metrics, rows and times.")

@@ -23,7 +23,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 
-from akrunner.leftovers.private import private_dir
+from akrunner.leftovers.private import base_dir, private_dir
 
 _DONE = ".complete"
 _LOCK = ".lock"
@@ -31,7 +31,7 @@ _LOCK = ".lock"
 
 def base() -> str:
     """Return the cache's directory; it need not exist."""
-    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "akrunner")
+    return os.path.join(base_dir("XDG_CACHE_HOME", ".cache"), "akrunner")
 
 
 def shown() -> str:

@@ -34,25 +34,50 @@ def _opener(path: str, flags: int) -> int:
     return fd
 
 
+def base_dir(variable: str, *default: str) -> str:
+    """Return one of the user's base directories, as the XDG Base Directory Specification says: a relative path counts as none.
+
+    Args:
+        variable: the environment variable that names it: XDG_STATE_HOME.
+        default: the parts of its path in the home directory if the variable names none.
+    """
+    named = os.environ.get(variable) or ""
+    return named if os.path.isabs(named) else os.path.join(os.path.expanduser("~"), *default)
+
+
+def state_base() -> str:
+    """Return the directory in which akrunner's state is kept; it need not exist."""
+    return os.path.join(base_dir("XDG_STATE_HOME", ".local", "state"), "akrunner")
+
+
 def state_dir(name: str, make: bool = True) -> str | None:
     """Return `$XDG_STATE_HOME/akrunner/NAME`; None if there is no home directory, or the directory cannot be written.
 
     Args:
-        make: whether to make the directory if it does not exist; if false, None is returned then.
+        make: whether to make the directory if it does not exist; if false, None is returned then, and a directory that can only be
+            read is enough.
     """
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    if not os.path.isabs(base):
+    ours = state_base()
+    if not os.path.isabs(ours):
         return None
-    ours = os.path.join(base, "akrunner")
     path = os.path.join(ours, name)
     if not make and not os.path.isdir(path):
         return None
+    for one in (ours, path):
+        try:
+            private_dir(one)
+        except OSError:
+            # on a disk that cannot be written the modes stay as they are
+            if make or not _is_own(one):
+                return None
+    return path if os.access(path, os.W_OK if make else os.R_OK | os.X_OK) else None
+
+
+def _is_own(path: str) -> bool:
     try:
-        private_dir(ours)
-        private_dir(path)
+        return os.stat(path).st_uid == os.geteuid()
     except OSError:
-        return None
-    return path if os.access(path, os.W_OK) else None
+        return False
 
 
 def temp_directory() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from akrunner.errors import SourceError
+from akrunner.leftovers.private import base_dir
 from akrunner.tables.credentials import odps_credentials
 from akrunner.tables.local import LocalTables
 from akrunner.tables.store import TableStore
@@ -19,10 +20,7 @@ def tables_root(given: str | None = None) -> str:
     named = given or os.environ.get(ROOT_VARIABLE)
     if named:
         return os.path.abspath(os.path.expanduser(named))
-    base = os.environ.get("XDG_DATA_HOME") or ""
-    if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".local", "share")
-    return os.path.join(base, "akrunner", "tables")
+    return os.path.join(base_dir("XDG_DATA_HOME", ".local", "share"), "akrunner", "tables")
 
 
 def store_for(project: str, root: str | None = None) -> TableStore:

@@ -419,3 +419,9 @@ def test_a_value_that_nobody_typed_is_said_with_who_gives_it(
     monkeypatch.setenv("AKRUNNER_STALL_TIMEOUT", "0")
     told = said("s.py")
     assert "stall_timeout=0 (AKRUNNER_STALL_TIMEOUT=0 in the environment), as nothing" in told and "--stall-timeout" not in told
+
+
+def test_a_group_of_commands_has_no_options_that_it_could_drop() -> None:
+    """What stands ahead of a subcommand is refused by Click then; `akrunner runs` refuses it itself (`test_runs`)."""
+    groups = {words: one for words, one in _every(load([])) if words and hasattr(one, "commands")}
+    assert len(groups) >= 5 and [words for words, one in groups.items() if one.params] == [("runs",)]

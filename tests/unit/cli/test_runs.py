@@ -18,7 +18,7 @@ from akrunner.cli import runs as shown
 from akrunner.cli.main import main
 from akrunner.history import record
 from akrunner.reports import page
-from akrunner.runs import serving
+from akrunner.runs import listed, serving
 from tests.unit.runs.conftest import make
 
 __all__ = ["make"]
@@ -164,6 +164,25 @@ def test_runs_are_removed(make: Make, capsys: pytest.CaptureFixture[str]) -> Non
 def test_how_long_ago(ago: float, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shown.time, "time", lambda: 1e9 + ago)
     assert shown._when(1e9) == f"{told} ago"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("--failed prune --all", "--failed is an option of the list, akrunner runs --failed, and prune has none like it"),
+        ("--all prune", "--all belongs behind prune: akrunner runs prune --all"),
+        ("--json diff r1 r2", "--json belongs behind diff: akrunner runs diff --json"),
+        ("-n 1 diff", "--limit is an option of the list"),
+        ("-n 20 prune", "--limit is an option of the list"),
+        ("--serve --limit 3", "leave --json, --failed, --limit and --all out"),
+        ("--all -n 3", "--limit and --all are both given"),
+    ],
+)
+def test_no_option_of_the_list_is_dropped(line: str, told: str, make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    make()
+    make()
+    assert main(["runs", *line.split()]) == 2 and told in "".join(capsys.readouterr())
+    assert [one.id for one in listed()] == ["r2", "r1"]
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -47,7 +48,8 @@ def test_a_file_that_is_there_becomes_private_and_keeps_what_is_in_it(tmp_path: 
 
 def test_the_state_directory_is_in_the_home_where_nothing_else_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    for value in (None, ""):
+    # a relative path is none, as the specification of these variables says
+    for value in (None, "", "state"):
         monkeypatch.delenv("XDG_STATE_HOME", raising=False) if value is None else monkeypatch.setenv("XDG_STATE_HOME", value)
         assert state_dir("x") == str(tmp_path / ".local" / "state" / "akrunner" / "x")
     assert mode(tmp_path / ".local" / "state" / "akrunner") == mode(tmp_path / ".local" / "state" / "akrunner" / "x") == 0o700
@@ -68,5 +70,22 @@ def test_no_state_directory_where_it_is_another_users_or_cannot_be_written(
     with monkeypatch.context() as patched:
         patched.setattr(private.os, "access", lambda path, mode: mode != os.W_OK)
         assert state_dir("x") is None
+        assert state_dir("x", make=False) == str(tmp_path / "akrunner" / "x")
     monkeypatch.setattr(private.os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
-    assert state_dir("x") is None
+    assert state_dir("x") is None and state_dir("x", make=False) is None
+
+
+def test_what_is_on_a_disk_that_cannot_be_written_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    made = state_dir("x")
+    assert made is not None
+    # as it was copied there
+    os.chmod(made, 0o755)
+
+    def read_only(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(private.os, "chmod", read_only)
+    assert state_dir("x", make=False) == made and state_dir("x") is None
+    monkeypatch.setattr(private.os, "access", lambda path, mode: not mode & os.R_OK)
+    assert state_dir("x", make=False) is None
