@@ -118,13 +118,16 @@ def runs(
     found = listed(failed, None if every else limit)
     _tell_silent(found)
     if as_json:
-        emit({"ok": True, "exit_code": 0, "runs": [_asdict(one) for one in found]})
+        emit({"ok": True, "exit_code": 0, "runs": [_asdict(one) for one in found], "damaged": found.damaged})
         return
-    if not found:
+    for name, why in found.damaged.items():
+        say(harmless(f"{name}  its record cannot be read: {why}"))
+    if not found and not found.damaged:
         say(f"no run {'that has failed ' if failed else ''}is kept yet")
         return
     with telling("runs were listed"):
-        _table(found)
+        if found:
+            _table(found)
     if not every and len(found) == limit:
         say(f"the newest {limit}; --all lists all")
 

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,6 +27,8 @@ from akrunner.spec import TaskSpec
 
 #: seconds from one line of the progress to the next, at most; and which share of an attempt's time that is at its beginning
 _SAMPLE_SECONDS, _SHARE = 1.0, 0.05
+#: seconds from one sign of life to the next
+_TOUCH_SECONDS = 60.0
 
 
 class KeptRun:
@@ -39,6 +43,7 @@ class KeptRun:
         self._series = {name: Series(folder, name) for name in (METRICS, STATES, PROGRESS)} if folder is not None else {}
         self._logs: dict[str, LogCopy] = {}
         self._sampled = 0.0
+        self._touched = time.monotonic()
         self._attempt = 0
         self._states: dict[str, str] = {}
         self._told: set[str] = set()
@@ -96,6 +101,15 @@ class KeptRun:
             **used(),  # type: ignore[typeddict-item]
         }
         self._series[PROGRESS].add(moment, always=last)
+        self._live(now)
+
+    def _live(self, now: float) -> None:
+        """Have the directory tell by its time that the job runs, also if of a long run most moments are left out: other machines know it
+        by nothing else. Args: now: as `time.monotonic` says."""
+        if self._folder is not None and now >= self._touched + _TOUCH_SECONDS:
+            self._touched = now
+            with contextlib.suppress(OSError):
+                os.utime(self._folder)
 
     def end_attempt(self) -> list[str]:
         """Close the logs of an attempt. Returns: warnings that were not returned before."""

@@ -25,6 +25,8 @@ _DAY = 86_400.0
 _LOOK_SECONDS = 3600.0
 #: seconds in which a directory without a record may still get one
 _NEW_SECONDS = 600.0
+#: seconds after which a run of another machine is taken for lost if nothing of it was written
+_SILENT_SECONDS = 900.0
 _NAME = re.compile(r"r([1-9]\d{0,14})")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?", re.IGNORECASE)
 
@@ -186,7 +188,7 @@ def _is_busy(path: str, now: float) -> bool:
         with contextlib.suppress(OSError):
             return now - os.stat(path).st_mtime < _NEW_SECONDS
         return False
-    return found.state == record.RUNNING and not record.is_lost(found)
+    return found.state == record.RUNNING and not is_gone(found, path)
 
 
 def _measured(path: str) -> tuple[int, float]:
@@ -196,6 +198,19 @@ def _measured(path: str) -> tuple[int, float]:
         size += found.st_blocks * 512
         changed = max(changed, found.st_mtime)
     return size, changed
+
+
+def is_gone(found: record.Record, path: str) -> bool:
+    """Whether a run has begun and its process is gone. That of another machine (a container, a home directory of several machines) is
+    taken for gone if nothing was written for a quarter of an hour: a job that runs writes all the time.
+
+    Args:
+        found: the record of the run.
+        path: its directory.
+    """
+    if found.state != record.RUNNING or not found.host or not record.is_elsewhere(found):
+        return record.is_lost(found)
+    return time.time() - last_written(path) > _SILENT_SECONDS
 
 
 def last_written(path: str) -> float:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import os
 import secrets
 import socket
 import time
+import types
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from akrunner.codes import code_of, with_code
 from akrunner.errors import JobCancelledError
@@ -32,6 +34,8 @@ LOST = "lost"
 #: how many characters of a text are kept, from its end; and how many warnings
 _CHARACTERS = 20_000
 _WARNINGS = 1000
+#: the year 9999, beyond which no date can be told
+_LATEST = 253_000_000_000.0
 
 
 @dataclass(frozen=True)
@@ -121,18 +125,21 @@ class Record:
         return max(0.0, (self.ended if self.ended is not None else time.time()) - self.began)
 
 
-_FIELDS = frozenset(one.name for one in dataclasses.fields(Record))
-
-
 def host() -> dict[str, Any]:
     """Return what tells this process from every other one."""
     return {"pid": os.getpid(), "started": started(os.getpid()), "machine": socket.gethostname()}
 
 
+def is_elsewhere(record: Record) -> bool:
+    """Whether a run's process is one of another machine, of which this one cannot tell whether it lives."""
+    return record.host.get("machine") != socket.gethostname()
+
+
 def is_lost(record: Record) -> bool:
-    """Whether a run has begun and its process is gone, as far as this machine can tell: of another machine's it cannot."""
+    """Whether a run has begun and its process is gone, as far as this machine can tell: of another machine's it cannot
+    (`akrunner.history.places.is_gone` can)."""
     pid = record.host.get("pid")
-    if record.state != RUNNING or record.host.get("machine") != socket.gethostname() or not isinstance(pid, int):
+    if record.state != RUNNING or is_elsewhere(record) or not isinstance(pid, int):
         return False
     if record.host.get("started"):
         return bool(started(pid) != record.host["started"])
@@ -150,18 +157,69 @@ def read(folder: str) -> Record:
 
     Raises:
         OSError: there is none, or it cannot be read.
-        ValueError: it is none, or of a newer akrunner.
+        ValueError: it is none, a field of it has another type, or a newer akrunner wrote it.
     """
     with open(os.path.join(folder, FILE), encoding="utf-8") as f:
-        found = json.load(f)
+        try:
+            found = json.load(f)
+        except RecursionError:
+            raise ValueError("it is no record of a run") from None
     if not isinstance(found, dict) or not isinstance(found.get("version"), int):
         raise ValueError("it is no record of a run")
     if found["version"] > VERSION:
         raise ValueError(f"a newer akrunner wrote it (version {found['version']}; this one reads {VERSION})")
+    hints = _hints()
+    known = {name: value for name, value in found.items() if name in hints}
+    wrong = next((name for name, value in known.items() if not _fits(value, hints[name])), None)
+    if wrong is not None:
+        raise ValueError(f"its field {wrong} is damaged")
     try:
-        return Record(**{name: value for name, value in found.items() if name in _FIELDS})
+        made = Record(**known)
     except TypeError:
         raise ValueError("it is no record of a run") from None
+    _check(made)
+    return made
+
+
+@functools.cache
+def _hints() -> dict[str, Any]:
+    return {name: hint for name, hint in get_type_hints(Record).items() if name in Record.__dataclass_fields__}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value of JSON has the type of a field."""
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind is Any:
+        return True
+    if kind is types.UnionType:
+        return any(_fits(value, one) for one in inner)
+    if kind is Mapping:
+        return isinstance(value, dict) and all(_fits(one, inner[1]) for one in value.values())
+    if kind is Sequence:
+        return isinstance(value, list) and all(_fits(one, inner[0]) for one in value)
+    if kind in (int, float):
+        return isinstance(value, (int, kind)) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def _check(made: Record) -> None:
+    """Check what readers of a record need beyond the types of its fields. Raises: ValueError: it is not there."""
+    needed = {
+        "began": 0 <= made.began < _LATEST,
+        "ended": made.ended is None or 0 <= made.ended < _LATEST,
+        "stats": made.stats is None or all(_fits(made.stats.get(name), int) for name in ("rows_in", "rows_out")),
+        "detached": made.detached is None or {"job", "master"} <= set(made.detached),
+        "failure": made.failure is None or _is_told(made.failure),
+        "others": all(map(_is_told, made.others)),
+    }
+    wrong = next((name for name, is_right in needed.items() if not is_right), None)
+    if wrong is not None:
+        raise ValueError(f"its field {wrong} is damaged")
+
+
+def _is_told(failure: Mapping[str, Any]) -> bool:
+    """Whether the texts of a failure, as `_told` makes them, are texts."""
+    return all(isinstance(failure.get(name), str | None) for name in ("task", "what", "traceback", "log_tail"))
 
 
 def write(folder: str, record: Record) -> None:

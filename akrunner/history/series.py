@@ -12,6 +12,8 @@ from akrunner.history.record import plain
 from akrunner.leftovers.private import private_file
 
 METRICS, PROGRESS, STATES = "metrics.jsonl", "progress.jsonl", "states.jsonl"
+#: a series -> numbers without which a line of it says nothing
+_NEEDED = {METRICS: (), PROGRESS: ("time_ns", "rows_in", "rows_out"), STATES: ("time_ns", "attempt")}
 _MOST_BYTES = 4 << 20
 #: bytes of a file's end that are looked at first for its last line
 _END_BYTES = 1 << 16
@@ -86,7 +88,7 @@ def read(run: str, name: str) -> Iterator[dict[str, Any]]:
         return
     with file:
         for line in file:
-            found = _moment(line)
+            found = _moment(line, name)
             if found is not None:
                 yield found
 
@@ -102,7 +104,7 @@ def last(run: str, name: str) -> dict[str, Any] | None:
                 lines = file.read(min(size, length)).splitlines(keepends=True)
                 # the first one is whole only at the beginning of the file
                 for line in reversed(lines[length < size :]):
-                    found = _moment(line)
+                    found = _moment(line, name)
                     if found is not None:
                         return found
                 if length >= size:
@@ -112,10 +114,10 @@ def last(run: str, name: str) -> dict[str, Any] | None:
         return None
 
 
-def _moment(line: bytes) -> dict[str, Any] | None:
+def _moment(line: bytes, name: str) -> dict[str, Any] | None:
     """Return the moment of a line; None if it is not whole."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(line)
-        if isinstance(found, dict) and line.endswith(b"\n"):
+        if isinstance(found, dict) and line.endswith(b"\n") and all(type(found.get(key)) is int for key in _NEEDED[name]):
             return found
     return None

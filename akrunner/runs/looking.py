@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from akrunner.errors import ConfigError, JobManagerLostError, noting
-from akrunner.foreign import ours
+from akrunner.foreign import in_words, ours
 from akrunner.history import logs as kept_logs
 from akrunner.history import places, record, series
 from akrunner.history.record import Record
@@ -79,7 +79,15 @@ class Run(Record):
 
 
 class Runs(list[Run]):
-    """A list of runs, which a notebook shows as a table."""
+    """A list of runs, which a notebook shows as a table.
+
+    Attributes:
+        damaged: runs that stand among these, but whose records cannot be read: their names -> why.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.damaged: dict[str, str] = {}
 
     def _repr_html_(self) -> str:
         from akrunner.runs import shown
@@ -88,32 +96,36 @@ class Runs(list[Run]):
 
 
 @noting
-def listed(failed: bool = False, limit: int | None = None) -> list[Run]:
+def listed(failed: bool = False, limit: int | None = None) -> Runs:
     """Return the runs that are kept, the newest first.
 
     Args:
         failed: only those that have failed, were lost, or were stopped.
         limit: the most that are returned; None: all.
     Returns:
-        the runs; a directory that cannot be read is left out.
+        the runs; one whose record cannot be read is left out, and is in `damaged` of the list: its name -> why.
     Raises:
         ConfigError: limit is no number of runs.
     """
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
         raise ConfigError(f"limit={limit!r}: give the number of runs, from 1 on")
     root = places.root(make=False)
-    found = Runs()
+    made = Runs()
     asked = _Clusters()
     for number in places.numbers(root) if root is not None else ():
         try:
             one = asked.told(_read(str(root), number))
-        except (OSError, ValueError):
+        except FileNotFoundError:
+            # it is being made, was given up, or is removed at this moment
+            continue
+        except (OSError, ValueError) as e:
+            made.damaged[f"r{number}"] = in_words(e)
             continue
         if not failed or one.state in (record.FAILED, record.LOST, record.STOPPED):
-            found.append(one)
-        if len(found) == limit:
+            made.append(one)
+        if len(made) == limit:
             break
-    return found
+    return made
 
 
 @noting
@@ -146,7 +158,7 @@ def _read(root: str, number: int) -> Run:
     if made.state != record.RUNNING:
         return _in_order(made)
     made = _in_order(dataclasses.replace(made, metrics=latest(made.reports)))
-    return dataclasses.replace(made, state=record.LOST, ended=places.last_written(path)) if record.is_lost(made) else made
+    return dataclasses.replace(made, state=record.LOST, ended=places.last_written(path)) if places.is_gone(made, path) else made
 
 
 def _in_order(run: Run) -> Run:
@@ -261,7 +273,7 @@ def _goes_on(path: str) -> bool:
     except (OSError, ValueError):
         # it was removed
         return False
-    return found.state == record.RUNNING and not record.is_lost(found)
+    return found.state == record.RUNNING and not places.is_gone(found, path)
 
 
 @noting

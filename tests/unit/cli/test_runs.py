@@ -64,6 +64,19 @@ def test_nothing_is_listed_where_nothing_is(make: Make, capsys: pytest.CaptureFi
     assert main(["show", "last"]) == 2 and "no run is kept yet" in capsys.readouterr().err
 
 
+def test_a_damaged_run_is_named_and_the_others_are_listed(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    make()
+    make(stats={})
+    assert main(["runs"]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1].startswith("r1 ") and err == "r2  its record cannot be read: its field stats is damaged\n"
+    assert main(["runs", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["id"] for one in told["runs"]] == ["r1"] and told["damaged"] == {"r2": "its field stats is damaged"}
+    assert main(["show", "last"]) == 2
+    assert "run 'last': its record cannot be read: its field stats is damaged [AK172]" in capsys.readouterr().err
+
+
 def test_a_failure_comes_first(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     path = make(
         state=record.FAILED,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,19 @@ def test_logs_reports_and_progress_are_written(tmp_path: Path) -> None:
     assert first["rows_in"] == 10 and first["states"] == {"worker:0": "main"} and first["rss"] == {"worker:0": 7}
     assert first["task_rows_out"] == {"worker:0": 5}
     assert "rss" not in last
+
+
+def test_a_job_that_runs_gives_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("akrunner.engines.kept.time.monotonic", lambda: now)
+    kept = KeptRun(str(tmp_path))
+    kept.sample(lambda: PROGRESS, lambda: {})
+    for seconds, is_told in ((59.0, False), (61.0, True)):
+        os.utime(tmp_path, (1.0, 1.0))
+        now = 1000.0 + seconds
+        kept.sample(lambda: PROGRESS, lambda: {})
+        assert (tmp_path.stat().st_mtime > 1.0) is is_told
+    kept.close()
 
 
 def test_of_a_run_that_is_not_kept_nothing_is_asked() -> None:

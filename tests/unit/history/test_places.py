@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import socket
 import stat
 import time
 from collections.abc import Sequence
@@ -154,3 +156,29 @@ def test_a_bound_that_is_none_is_told(name: str, value: str, root: str, monkeypa
 def test_when_something_was_last_written(root: str) -> None:
     made(root, days=3)
     assert abs(places.last_written(places.path_of(root, 1)) - time.time() + 3 * DAY) < 60
+
+
+@pytest.mark.parametrize(
+    ("machine", "state", "minutes", "gone"),
+    [
+        ("elsewhere", record.RUNNING, 14, False),
+        ("elsewhere", record.RUNNING, 16, True),
+        ("elsewhere", record.SUCCEEDED, 16, False),
+        (socket.gethostname(), record.RUNNING, 16, False),
+    ],
+)
+def test_a_run_of_another_machine_is_gone_when_nothing_is_written(
+    machine: str, state: str, minutes: float, gone: bool, root: str
+) -> None:
+    made(root, state)
+    path = places.path_of(root, 1)
+    found = dataclasses.replace(record.read(path), host={**record.host(), "machine": machine})
+    record.write(path, found)
+    for one in (*Path(path).iterdir(), Path(path)):
+        os.utime(one, (time.time() - minutes * 60,) * 2)
+    assert places.is_gone(found, path) is gone
+    assert places.prune(root, places.Bounds(days=0)) == (["r1"] if gone or state != record.RUNNING else [])
+
+
+def test_a_run_without_a_process_is_not_gone(root: str) -> None:
+    assert not places.is_gone(Record(record.VERSION, "r1", "run", record.RUNNING, 1.0), root)

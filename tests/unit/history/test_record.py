@@ -55,10 +55,27 @@ def test_a_record_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path: Path,
     assert record.read(str(tmp_path)).state == record.RUNNING and os.listdir(tmp_path) == [record.FILE]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": "1"}', '{"version": 1}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100_000, '{"version": "1"}', '{"version": 1}'])
 def test_what_is_no_record_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / record.FILE).write_text(text)
     with pytest.raises(ValueError):
+        record.read(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("began", "x"), ("began", True), ("began", 1e300), ("began", float("nan")), ("ended", -1), ("host", None), ("metrics", []),
+        ("metrics", {"chief:0": 1}), ("stats", {}), ("stats", {"rows_in": "1", "rows_out": 2}), ("tasks", [1]), ("tasks", "chief:0"),
+        ("message", None), ("state", 1), ("detached", {"job": "0abc"}), ("failure", {"traceback": 1}), ("others", [{"task": 1}]),
+        ("warnings", None), ("versions", {"akrunner": 1}),
+    ],
+)  # fmt: skip
+def test_a_field_of_another_type_is_no_record(name: str, value: Any, tmp_path: Path) -> None:
+    record.write(str(tmp_path), BEGUN)
+    told = json.loads((tmp_path / record.FILE).read_text())
+    (tmp_path / record.FILE).write_text(json.dumps({**told, name: value}))
+    with pytest.raises(ValueError, match=f"its field {name} is damaged"):
         record.read(str(tmp_path))
 
 

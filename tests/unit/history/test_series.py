@@ -70,7 +70,13 @@ def test_of_tasks_that_take_turns_none_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [0, 100, 70_000, 300_000])
 @pytest.mark.parametrize("end", ["", '{"at": ', "\n"])
 def test_the_last_moment_is_read_from_the_end(size: int, end: str, tmp_path: Path) -> None:
-    assert series.last(str(tmp_path), series.PROGRESS) is None
+    assert series.last(str(tmp_path), METRICS) is None
     text = f'{{"at": 1}}\n{{"at": 2, "x": "{"x" * size}"}}\n{end}'
-    (tmp_path / series.PROGRESS).write_text(text)
-    assert series.last(str(tmp_path), series.PROGRESS) == list(series.read(str(tmp_path), series.PROGRESS))[-1]
+    (tmp_path / METRICS).write_text(text)
+    assert series.last(str(tmp_path), METRICS) == list(series.read(str(tmp_path), METRICS))[-1]
+
+
+def test_a_line_that_lacks_its_numbers_is_left_out(tmp_path: Path) -> None:
+    lines = [{"time_ns": 1, "rows_in": 2, "rows_out": 3}, {"time_ns": 2}, {"time_ns": 3, "rows_in": "4", "rows_out": 3}]
+    (tmp_path / series.PROGRESS).write_text("".join(f"{json.dumps(line)}\n" for line in lines) + "[" * 100_000 + "\n")
+    assert list(series.read(str(tmp_path), series.PROGRESS)) == [lines[0]] == [series.last(str(tmp_path), series.PROGRESS)]

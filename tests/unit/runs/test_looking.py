@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from akrunner.runs import looking
 from tests.unit.runs.conftest import Make
 
 GONE = {**record.host(), "started": "1"}
-STATS = {"rows_in": 3, "rows_out": 2}
+STATS = {"time_ns": 1, "rows_in": 3, "rows_out": 2}
 
 
 def printed(path: str, task: str, text: bytes) -> None:
@@ -63,9 +64,15 @@ def test_a_run_is_read_again(make: Make) -> None:
 def test_a_record_that_cannot_be_read_is_told_and_not_listed(make: Make) -> None:
     Path(make(), record.FILE).write_text("{")
     make()
-    assert [one.id for one in runs.listed()] == ["r2"]
-    with pytest.raises(ConfigError, match="run 'r1': its record cannot be read"):
+    # one that is being made has no record yet
+    Path(make(), record.FILE).unlink()
+    make(stats={})
+    found = runs.listed()
+    assert [one.id for one in found] == ["r2"] and list(found.damaged) == ["r4", "r1"]
+    assert found.damaged["r4"] == "its field stats is damaged"
+    with pytest.raises(ConfigError, match="run 'r1': its record cannot be read") as caught:
         runs.get("r1")
+    assert caught.value.code == "AK172"
 
 
 def test_rows_and_metrics_of_a_run_that_has_not_ended_are_those_of_its_files(make: Make) -> None:
@@ -81,6 +88,10 @@ def test_rows_and_metrics_of_a_run_that_has_not_ended_are_those_of_its_files(mak
     found = runs.get("last")
     assert found.rows == (3, 2) and found.progress == [STATS] and found.metrics == {"chief:0": {"step": 1, "loss": 0.5}}
     assert found.reports[0]["time_ns"] == 2
+    made = series.Series(path, series.PROGRESS)
+    made.add({"time_ns": 3})
+    made.close()
+    assert runs.get("last").rows == (3, 2)
     make(stats={**STATS, "rows_in": 7})
     assert runs.get("last").rows == (7, 2)
 
@@ -121,6 +132,18 @@ def test_logs_are_followed_until_the_run_has_ended(make: Make) -> None:
     thread.start()
     assert list(lines) == ["two", "three"]
     thread.join()
+
+
+def test_logs_of_a_run_that_another_machine_has_given_up_end(make: Make) -> None:
+    path = make(state=record.RUNNING, ended=None, host={**record.host(), "machine": "elsewhere"})
+    assert runs.get("last").state == record.RUNNING
+    printed(path, "chief:0", b"one\n")
+    for folder, _, names in os.walk(path):
+        for name in (*names, "."):
+            os.utime(os.path.join(folder, name), (1000.0, 1000.0))
+    found = runs.get("last")
+    assert (found.state, found.ended) == (record.LOST, 1000.0)
+    assert list(runs.logs("last", follow=True)) == ["[chief:0] one"]
 
 
 DETACHED = {"job": "0abc", "master": "h:1", "name": "akrunner t.py [ab]"}
