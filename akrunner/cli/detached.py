@@ -109,16 +109,25 @@ def submitted(job: Any, as_json: bool, quiet: bool) -> None:
             say(f"run: {job.run}   (akrunner show {job.run})")
 
 
+def _run_of(job: str, flink_master: str | None) -> Run | None:
+    """Return the run that is meant: by its name, or, if no cluster is named, by the number of one that is kept; None: a job of Flink is.
+
+    Raises: ConfigError: there is no such run.
+    """
+    from akrunner import runs
+    from akrunner.runs.looking import is_number
+
+    return runs.get(job) if runs.is_name(job) or (flink_master is None and is_number(job)) else None
+
+
 def _place(job: str, flink_master: str | None) -> tuple[str, str]:
     """Return the cluster and the id of a job that is named by its id there, or by the run that is kept of it.
 
     Raises: ConfigError: the run is none of a detached job, or there is no such run.
     """
-    from akrunner import runs
-
-    if not runs.is_name(job):
+    found = _run_of(job, flink_master)
+    if found is None:
         return master(flink_master), job
-    found = runs.get(job)
     if found.detached is None:
         raise akrunner.ConfigError(
             f"{found.id} is no detached job: `akrunner show {found.id}` shows it; who started it can end it (Ctrl-C)"
@@ -205,10 +214,9 @@ def logs(
 
     Of a detached job these are the lines in the TaskManagers' logs, which also tell how far it is.
     """
-    from akrunner import runs
     from akrunner.runs.looking import check_task
 
-    known = runs.get(job) if runs.is_name(job) else None
+    known = _run_of(job, flink_master)
     if known is not None and known.detached is None:
         with looking(""):
             _of_run(known, task, follow, as_json)

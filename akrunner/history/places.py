@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import itertools
 import os
 import re
@@ -27,6 +29,8 @@ _LOOK_SECONDS = 3600.0
 _NEW_SECONDS = 600.0
 #: seconds after which a run of another machine is taken for lost if nothing of it was written
 _SILENT_SECONDS = 900.0
+#: seconds for which a new run waits for others that take their numbers
+_LOCK_SECONDS = 2.0
 _NAME = re.compile(r"r([1-9]\d{0,14})")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?", re.IGNORECASE)
 
@@ -70,30 +74,40 @@ def root(make: bool = True) -> str | None:
 
 
 def claim(folder: str) -> tuple[str, str]:
-    """Make the directory of a new run. Returns: its name, and its path. Raises: OSError: it cannot be made."""
-    for number in itertools.count(_newest(folder) + 1):
-        path = os.path.join(folder, f"r{number}")
-        try:
-            os.mkdir(path, 0o700)
-        except FileExistsError:
-            # another process has taken the number at this moment
-            continue
-        try:
-            with private_file(os.path.join(folder, _NEWEST)) as f:
-                f.write(str(number))
-        except OSError:
-            # a run without a record is none
-            with contextlib.suppress(OSError):
-                os.rmdir(path)
-            raise
-        return f"r{number}", path
+    """Make the directory of a new run, under a number that no run has had. Returns: its name, and its path. Raises: OSError: it
+    cannot be made."""
+    file = os.path.join(folder, _NEWEST)
+    with contextlib.suppress(FileExistsError):
+        private_file(file, "xb").close()
+    with private_file(file, "r+b", buffering=0) as f:
+        _lock(f.fileno())
+        newest = 0
+        with contextlib.suppress(ValueError):
+            newest = int(f.read())
+        for number in itertools.count(max(newest, *numbers(folder), 0) + 1):
+            # ahead of the directory: whoever dies between the two leaves a number that nobody has
+            f.seek(0)
+            f.write(str(number).encode())
+            f.truncate()
+            path = os.path.join(folder, f"r{number}")
+            # another process has the number if this one could not lock the file
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(path, 0o700)
+                return f"r{number}", path
     raise AssertionError("numbers do not end")
 
 
-def _newest(folder: str) -> int:
-    with contextlib.suppress(OSError, ValueError), open(os.path.join(folder, _NEWEST)) as f:
-        return int(f.read())
-    return max(numbers(folder), default=0)
+def _lock(fd: int) -> None:
+    """Lock a file until it is closed. A file system without locks, and a process that was stopped and has the lock, hold up no job."""
+    until = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError as e:
+            if e.errno not in (errno.EAGAIN, errno.EINTR) or time.monotonic() > until:
+                return
+        time.sleep(_LOCK_SECONDS / 1000)
 
 
 def numbers(folder: str) -> list[int]:

@@ -150,6 +150,12 @@ def get(run: str | Run) -> Run:
         return _Clusters().told(_read(root, number))
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is the number of a run that is kept: "42". It may also be the beginning of the id of a job of Flink."""
+    root = places.root(make=False)
+    return root is not None and re.fullmatch(r"[1-9]\d{0,14}", text) is not None and int(text) in places.numbers(root)
+
+
 def _read(root: str, number: int) -> Run:
     path = places.path_of(root, number)
     found = record.read(path)

@@ -16,7 +16,6 @@ import re
 import secrets
 import sys
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -117,11 +116,10 @@ class _Handler(BaseHTTPRequestHandler):
         return f"akrunner-{self.server.server_address[1]}"
 
     def _is_known(self) -> bool:
-        try:
-            found = SimpleCookie(self.headers.get("Cookie", "")).get(self._cookie())
-        except CookieError:
-            return False
-        return found is not None and hmac.compare_digest(found.value.encode(), self.server.token.encode())
+        # by hand: `SimpleCookie` drops all cookies for one that it does not understand, and other programs of this host set theirs
+        pairs = (one.strip().partition("=") for one in self.headers.get("Cookie", "").split(";"))
+        token = self.server.token.encode()
+        return any(name == self._cookie() and hmac.compare_digest(value.encode(), token) for name, _, value in pairs)
 
     def _answer(self, path: str, failed: bool) -> None:
         of_run = _RUN.fullmatch(path)

@@ -16,6 +16,9 @@ from akrunner.cli.main import main
 from akrunner.detached import Status
 from akrunner.engines.flink import FlinkEngine
 from akrunner.errors import ConfigError, JobManagerLostError
+from tests.unit.runs.conftest import Make, make
+
+__all__ = ["make"]
 
 RUNNING = Status("0123456789abcdef", "akrunner train.py [ab]", "RUNNING", 12.4, 3, 2)
 DONE = Status("fedcba9876543210", "akrunner run.py [cd]", "FINISHED", 100.6, 1, 0)
@@ -36,6 +39,18 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
         return asked
 
     return made
+
+
+def test_the_number_of_a_run_is_its_name_unless_a_cluster_is_named(
+    fake: Fake, make: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(detached, "running_cluster", lambda: None)
+    make()
+    assert main(["logs", "1"]) == 0 and main(["show", "1"]) == 0
+    assert main(["cancel", "1"]) == 2 and "r1 is no detached job" in capsys.readouterr().err
+    assert main(["logs", "2"]) == 2 and "which cluster?" in capsys.readouterr().err
+    asked = fake("logs", ["[chief:0] a"])
+    assert main(["logs", "1", "--flink-master", "h:1"]) == 0 and asked == [("h:1", "1", False)]
 
 
 def test_the_address_that_is_given_wins_over_the_environment_and_that_over_a_cluster_that_was_started(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import os
 import socket
 import stat
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,6 +51,55 @@ def test_names_count_upwards_also_when_two_want_the_same(root: str) -> None:
     # a number is not given again
     places.prune(root, places.Bounds(days=0))
     assert made(root) == "r6"
+
+
+def test_a_number_is_not_given_again_while_others_are_removed(root: str) -> None:
+    given: list[str] = []
+    stops = threading.Event()
+
+    def claims() -> None:
+        for _ in range(50):
+            name, path = places.claim(root)
+            given.append(name)
+            record.write(path, Record(record.VERSION, name, "run", record.SUCCEEDED, 1.0))
+
+    def prunes() -> None:
+        while not stops.is_set():
+            places.prune(root, places.Bounds(days=0))
+
+    remover = threading.Thread(target=prunes)
+    writers = [threading.Thread(target=claims) for _ in range(4)]
+    for one in (remover, *writers):
+        one.start()
+    for one in writers:
+        one.join()
+    stops.set()
+    remover.join()
+    assert sorted(given) == sorted(f"r{number}" for number in range(1, 201))
+
+
+def test_a_slow_process_takes_no_number_back(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mkdir = os.mkdir
+
+    def slow(path: str, mode: int) -> None:
+        """Another process gets the next number ahead of this one, which it has not locked."""
+        monkeypatch.setattr(os, "mkdir", mkdir)
+        monkeypatch.setattr(places, "_lock", lambda fd: None)
+        assert made(root) == "r2"
+        mkdir(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", slow)
+    assert places.claim(root)[0] == "r1"
+    places.prune(root, places.Bounds(days=0))
+    assert made(root) == "r3"
+
+
+def test_a_lock_that_cannot_be_had_holds_up_no_run(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "_LOCK_SECONDS", 0.01)
+    made(root)
+    with open(os.path.join(root, "newest"), "rb") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        assert made(root) == "r2"
 
 
 def test_a_disk_that_is_full_leaves_no_run_without_a_record(root: str, monkeypatch: pytest.MonkeyPatch) -> None:

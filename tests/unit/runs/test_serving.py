@@ -71,6 +71,14 @@ def test_who_does_not_know_it_gets_nothing(server: RunServer, make: Make) -> Non
     assert asked(server, "/", **cookie(server), Host=f"localhost:{port}")[0] == 200
 
 
+@pytest.mark.parametrize("other", ['x={"a":1}', "foo[bar]=1", '"', "=", "akrunner-1=wrong"])
+def test_cookies_of_other_programs_do_not_matter(other: str, server: RunServer) -> None:
+    own = cookie(server)["Cookie"]
+    for line in (f"{other}; {own}", f"{own};{other}"):
+        assert asked(server, "/", Cookie=line)[0] == 200
+    assert asked(server, "/", Cookie=f"{other}; {own}x")[0] == 403
+
+
 def test_what_is_no_address_and_a_page_that_cannot_be_made_are_answered(
     server: RunServer, make: Make, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
