@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from akrunner.cli.main import load
 from akrunner.codes import catalogue, matching
 from akrunner.codes.catalogue import families, family
 
 ROOT = Path(__file__).parents[3]
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 
 
 def generator() -> Any:
@@ -91,6 +93,30 @@ def test_each_family_says_cause_and_cure() -> None:
     titles = [one.title for one in families().values()]
     causes = [one.cause for one in families().values()]
     assert len(set(titles)) == len(titles) and len(set(causes)) == len(causes)
+
+
+#: flags in the catalogue that are none of akrunner's: stand-ins, one of pip, and one of a user's program
+OTHERS = {"--option", "--no-x", "--upgrade", "--epochs"}
+
+
+def flags_of(command: Any) -> set[str]:
+    """Return the flags of a command, and of those in it."""
+    own = {word for one in command.params for word in (*one.opts, *one.secondary_opts)} | {"--help", "--help-all"}
+    return own.union(*map(flags_of, getattr(command, "commands", {}).values()))
+
+
+def test_flags_that_are_named_exist() -> None:
+    everything = load([])
+    there = flags_of(everything) | OTHERS
+    wrong = []
+    for one in families().values():
+        for text in (one.title, one.cause, one.cure):
+            wrong += [(one.code, flag) for flag in FLAG.findall(text) if flag not in there]
+            # in a command line those of the command; behind -- are those of a script, and `rerun` takes those of what it repeats
+            for name, words in re.findall(r"`akrunner ([a-z]+)((?: [^`]*)?)`", text):
+                own = flags_of(everything.commands[name]) | OTHERS | (there if name == "rerun" else set())
+                wrong += [(one.code, name, flag) for flag in FLAG.findall(words.partition(" -- ")[0]) if flag not in own]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("word", ["AK301", "ak301", "301", "[AK301]", " AK-301 "])
