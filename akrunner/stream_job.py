@@ -218,11 +218,12 @@ class StreamJob:
         if self._held is not None:
             self._held.append(mark)
             return
-        if self._flush is not None:
-            self._flush()
-        self._done = mark.number
-        if self._arriving is not None:
-            self._arriving.commit(mark)
+        with self.limited():
+            if self._flush is not None:
+                self._flush()
+            self._done = mark.number
+            if self._arriving is not None:
+                self._arriving.commit(mark)
 
     def _leave(self) -> None:
         """Leave the source, unless positions wait to be stored there."""
@@ -260,6 +261,7 @@ class StreamJob:
             ConfigError: the URL names no such stream, or the script writes no rows.
             SinkError: the stream does not take such rows.
             WriteError: the stream has not taken all rows, or a transaction was aborted.
+            JobTimeoutError: the job took longer than `timeout=`, also while the stream's server was away.
             AkrunnerError: the job failed.
         """
         if not streams.is_stream(output):
@@ -268,10 +270,11 @@ class StreamJob:
             raise ConfigError("output: the script writes no rows (output_schema= says which it writes)")
         streams.check_restarts(output, self._restarts, self._resume)
         source = self._arriving.source if self._arriving is not None else None
-        sink = streams.system_of(output).output(output, self.schema, source)
-        if self._arriving is not None and isinstance(sink, TransactionSink):
-            return self._committed(sink, self._arriving)
-        return self._written(sink)
+        with self.limited():
+            sink = streams.system_of(output).output(output, self.schema, source)
+            if self._arriving is not None and isinstance(sink, TransactionSink):
+                return self._committed(sink, self._arriving)
+            return self._written(sink)
 
     def _committed(self, sink: TransactionSink, arriving: Arriving) -> int:
         """Write all rows in transactions. The transaction that stores the position of a mark has the rows that were made of rows
@@ -324,8 +327,8 @@ class StreamJob:
         return sink.rows
 
     def limited(self) -> contextlib.AbstractContextManager[None]:
-        """Give what is done with the rows the job's limits: within the block, who writes them to a database waits no longer than
-        `timeout=` and `stall_timeout=` say.
+        """Give what is done with the rows the job's limits: within the block, who writes them to a database or a stream waits no
+        longer than `timeout=` says, and to a database no longer than `stall_timeout=`.
 
         Returns:
             the block, for `with`.

@@ -177,7 +177,8 @@ def _write_out(started: akrunner.StreamJob, output: Output, screen: show.Screen)
 @contextlib.contextmanager
 def _ended_in_time(output: Output) -> Iterator[Callable[[], None]]:
     """Yield a function for a signal that lets a stream end by itself: it raises the signal that ends the command if the block
-    has not ended in time, because nobody reads what it writes. The commit of a file takes its time."""
+    has not ended in time, because nobody takes what it writes: no reader of a pipe, no server of a stream. The commit of a file takes
+    its time."""
     asked, ended = threading.Event(), threading.Event()
 
     def watch() -> None:
@@ -185,7 +186,7 @@ def _ended_in_time(output: Output) -> Iterator[Callable[[], None]]:
         if not ended.wait(_FINISH_SECONDS + _WRITE_SECONDS):
             os.kill(os.getpid(), signal.SIGTERM)
 
-    if output.path is None or output.live or is_special(output.path):
+    if output.path is None or output.live or is_stream(output.path) or is_special(output.path):
         threading.Thread(target=watch, name="akrunner-ending", daemon=True).start()
     try:
         yield asked.set

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from akrunner import stream_job
 from akrunner.engines.base import Outcome, RowSink, Stats, TaskResult
 from akrunner.errors import ConfigError, JobCancelledError, JobError, WriteError
+from akrunner.io import limits
 from akrunner.io.streams.arriving import Mark
 from akrunner.spec import TaskSpec
 from akrunner.stream_job import StreamJob
@@ -225,11 +227,14 @@ def test_positions_that_are_held_are_stored_at_the_end_or_never() -> None:
 
 def test_an_output_is_flushed_before_a_position_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     job, source = remembering()
+    job._limits = limits.Limits(timeout=60.0, until=time.monotonic() + 60)
+    times: list[float | None] = []
 
     class Sink:
         rows = 2
 
         def write_rows(self, rows: pa.RecordBatch) -> None:
+            times.append(limits.deadline())
             source.log.append("write_rows")
 
         def flush(self) -> None:
@@ -247,6 +252,8 @@ def test_an_output_is_flushed_before_a_position_is_stored(monkeypatch: pytest.Mo
         assert job.write_to("kafka://b/t") == 2
     wrote = ["write_rows", "flush", ("commit", 1), "write_rows", "flush", ("commit", 2)]
     assert source.log[:8] == [*wrote, "close", "flush"]
+    # a server that is away is waited for within the job's time
+    assert times == [job._limits.until] * 2 and limits.deadline() is None
 
 
 class Transaction:

@@ -30,6 +30,7 @@ from typing import Any
 import pyarrow as pa
 
 from akrunner.errors import ConfigError, ReadError
+from akrunner.io.limits import check_time
 from akrunner.io.streams.base import START_SECONDS, Address, Away, StreamSource
 from akrunner.io.table import TableSource
 
@@ -225,6 +226,7 @@ class Arriving:
             at_end: seconds that the server is waited for even if the stream was stopped.
         Raises:
             ReadError: it was away for too long.
+            JobTimeoutError: the time of the job that this thread has is over.
         """
         since: float | None = None
         while True:
@@ -239,6 +241,7 @@ class Arriving:
                     raise ReadError(
                         f"source: {e}, and was not back within {self._wait:g} s (?wait= says how long it is waited for)"
                     ) from None
+                check_time(self.name)
                 if self._stopped.wait(min(_AGAIN_SECONDS, self._wait)) and now - since >= at_end:
                     return None
                 time.sleep(_TAKE_SECONDS if self._stopped.is_set() else 0)
@@ -303,6 +306,7 @@ class Arriving:
 
         Raises:
             ReadError: the server was away for too long.
+            JobTimeoutError: the job's time is over.
             AkrunnerError: the position cannot be stored.
         """
 

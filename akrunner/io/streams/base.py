@@ -131,6 +131,7 @@ class StreamSink(Protocol):
 
         Raises:
             WriteError: the system does not take them, or is away for longer than `wait=` allows.
+            JobTimeoutError: the time of the job that this thread has is over.
         """
         ...
 

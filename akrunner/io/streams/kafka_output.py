@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from akrunner.column_types import is_octets
 from akrunner.errors import WriteError
+from akrunner.io.limits import check_time
 from akrunner.io.streams.avro_values import AvroValues, check_avro
 from akrunner.io.streams.base import START_SECONDS, TAKEN_ROWS, Address
 from akrunner.io.streams.kafka_client import Client
@@ -155,6 +156,7 @@ class Output(Client):
         until, told = time.monotonic() + self._wait + START_SECONDS, False
         while self._served(self._producer.flush, 1.0):
             self._check()
+            check_time(self.path)
             if self.down is not None and not told:
                 told = True
                 self._say_away()
@@ -274,6 +276,7 @@ class Transactions(Output):
 
         Raises:
             WriteError: the transaction was aborted, or the brokers were away for too long.
+            JobTimeoutError: the job's time is over.
         """
         until, told = time.monotonic() + self._wait, False
         while True:
@@ -284,6 +287,7 @@ class Transactions(Output):
                 error = self._error(e)
                 if not error.retriable() or error.txn_requires_abort():
                     raise self.not_taken(error) from None
+            check_time(self.path)
             if time.monotonic() > until:
                 raise self._away_too_long()
             if not told and self.down is not None:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from akrunner.column_types import is_octets
 from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import asked
+from akrunner.io.limits import check_time, deadline, waited
 from akrunner.io.streams.arriving import table_of
 from akrunner.io.streams.base import (
     START_SECONDS,
@@ -43,6 +44,7 @@ from akrunner.io.streams.values import JsonValues, Where, check_json, columns_of
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema, is_list
 
+_Given = TypeVar("_Given")
 _VARIABLE = "REDIS_CONFIG"
 _IN = ("group", "consumer", "value", "with", "start", "idle", "wait", "db", "config")
 _OUT = ("value", "maxlen", "wait", "db", "config")
@@ -152,11 +154,19 @@ class _Client:
         """
         errors = self._redis.exceptions
         try:
-            return self._connection.execute_command(*words)
+            return self._in_time(lambda: self._connection.execute_command(*words))
         except (errors.ConnectionError, errors.TimeoutError) as e:
             if isinstance(e, errors.AuthenticationError):
                 raise self.address.wrong(f"Redis refuses the login ({e})") from None
             raise Away(f"{self.name} is away ({e})") from None
+
+    def _in_time(self, call: Callable[[], _Given]) -> _Given:
+        """Return what a call of redis-py returns, which waits for ten seconds for a server that is silent.
+
+        Raises:
+            JobTimeoutError: the job's time is over. The call ends when the connection is closed.
+        """
+        return call() if deadline() is None else waited(call, None, self.name)
 
     def close(self) -> None:
         """Close the connection."""
@@ -421,7 +431,12 @@ class _Output(_Client):
         self.rows += batch.num_rows
 
     def _add(self, entries: list[list[bytes]]) -> None:
-        """Add entries; returns once Redis has them."""
+        """Add entries; returns once Redis has them.
+
+        Raises:
+            WriteError: it does not take them, or is away for too long.
+            JobTimeoutError: the job's time is over.
+        """
         errors = self._redis.exceptions
         since, told = time.monotonic(), False
         head = ("XADD", self._key, *(("MAXLEN", "~", self._most) if self._most else ()), "*")
@@ -432,7 +447,7 @@ class _Output(_Client):
                 # redis-py has no command that adds many entries
                 pipeline.execute_command(*head, *entry)
             try:
-                pipeline.execute()
+                self._in_time(pipeline.execute)
                 return
             except (errors.ConnectionError, errors.TimeoutError) as e:
                 if time.monotonic() - since >= self.address.wait:
@@ -446,6 +461,7 @@ class _Output(_Client):
                         RuntimeWarning,
                         stacklevel=2,
                     )
+                check_time(self.path)
                 time.sleep(_AGAIN_SECONDS)
             except errors.RedisError as e:
                 raise WriteError(f"output: {self.path} does not take the rows: {e}") from None

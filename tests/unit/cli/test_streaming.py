@@ -184,6 +184,7 @@ def test_a_reader_that_does_not_read_outlives_no_limit(where: str, folder: Path,
         (Output("o.csv", False, True), True),
         (Output("o.csv", False, False), False),
         (Output("fifo", False, False), True),
+        (Output("redis://h/s", False, False), True),
     ],
 )
 def test_a_stream_that_shall_end_by_itself_is_ended_if_nobody_reads(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ConfigError, ReadError
+from akrunner.errors import ConfigError, JobTimeoutError, ReadError
+from akrunner.io.limits import limited
 from akrunner.io.streams import arriving as module
 from akrunner.io.streams.arriving import Arriving, Mark
 from akrunner.io.streams.base import Away
@@ -144,6 +146,15 @@ def test_a_server_that_goes_away_is_waited_for_with_a_word() -> None:
         "source: kafka://b/t is away (test)",
         "source: kafka://b/t is back after 0 s",
     ]
+
+
+def test_a_position_is_stored_within_the_time_of_the_job_that_stores_it() -> None:
+    source = Source()
+    source.away = 10000
+    one, _ = started(source)
+    with warnings.catch_warnings(), limited(0.05, None), pytest.raises(JobTimeoutError, match="waited for kafka://b/t"):
+        warnings.simplefilter("ignore")
+        one.commit(Mark(1, 1))
 
 
 def test_a_server_that_stays_away_is_an_error_that_names_the_limit() -> None:

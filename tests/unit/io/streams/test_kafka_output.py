@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ReadError, SinkError, SourceError, WriteError
+from akrunner.errors import JobTimeoutError, ReadError, SinkError, SourceError, WriteError
+from akrunner.io.limits import limited
 from akrunner.io.streams import kafka, kafka_output
 from akrunner.io.streams.base import Address, TransactionSink
 from akrunner.schema import Schema
@@ -150,6 +152,19 @@ def test_a_broker_that_does_not_answer_is_asked_again(made: list[Any], monkeypat
     with pytest.raises(WriteError, match="was away for 0 s"):
         sink.commit({0: 5})
     sink.close()
+
+
+def test_brokers_that_are_away_are_waited_for_within_the_job_s_time(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    sink, _, producer = transactions(made, monkeypatch)
+    producer.refuses = {"commit": [Error(sink.kafka.KafkaError._TIMED_OUT, retriable=True)] * 1000}
+    sink.write_rows(rows(1))
+    with limited(0.001, None):
+        time.sleep(0.01)
+        with pytest.raises(JobTimeoutError, match="waited for kafka://b/out"):
+            sink.commit({0: 5})
+        monkeypatch.setattr(producer, "flush", lambda seconds: 1)
+        with pytest.raises(JobTimeoutError, match="waited for kafka://b/out"):
+            sink.flush()
 
 
 def test_an_error_is_found_within_another(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import types
+import warnings
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import SinkError, SourceError, WriteError
+from akrunner.errors import JobTimeoutError, SinkError, SourceError, WriteError
 from akrunner.io.bad_rows import BadRows, Limit
+from akrunner.io.limits import limited
 from akrunner.io.streams import redis
 from akrunner.io.streams.base import Away
 from akrunner.schema import Schema
@@ -185,6 +189,29 @@ def test_rows_become_entries(made: list[Redis]) -> None:
     with pytest.raises(WriteError, match="value=json"):
         sink.write_rows(pa.record_batch([pa.array([None], pa.int64()), pa.array([None], pa.string())], SCHEMA.arrow))
     sink.close()
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_server_that_is_away_is_waited_for_within_the_job_s_time(
+    silent: bool, made: list[Redis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = redis.SYSTEM.output("redis://h/s", SCHEMA.arrow, None)
+    over = threading.Event()
+
+    def execute() -> None:
+        if silent:
+            over.wait(30)
+        raise ConnectionLost("gone (test)")
+
+    monkeypatch.setattr(made[-1], "execute", execute)
+    monkeypatch.setattr(redis, "_AGAIN_SECONDS", 0.05)
+    begun = time.monotonic()
+    with warnings.catch_warnings(), limited(0.3, None), pytest.raises(JobTimeoutError, match="waited for redis://h/s"):
+        warnings.simplefilter("ignore")
+        sink.write_rows(pa.record_batch([pa.array([1], pa.int64()), pa.array(["a"])], SCHEMA.arrow))
+    over.set()
+    sink.close()
+    assert time.monotonic() - begun < 10
 
 
 def test_a_list_is_no_text() -> None:
