@@ -176,9 +176,13 @@ def _result(order: dict[str, Any], lines: Lines, secrets: queue.Queue[bytes]) ->
 
 def _named(words: str, order: dict[str, Any]) -> str:
     """Return a message with the user's own file names in place of their copies' paths, and with the name of the machine whose
-    paths it mentions."""
+    paths it mentions, or which lacks a package."""
     for place, real in order.get("real", {}).items():
         words = words.replace(os.path.join(os.path.abspath("work"), *place.split("/")), real)
+    if "is missing: pip install" in words:
+        words += (
+            f"\n(missing in the TaskManagers' Python: {sys.executable} on {socket.gethostname()}, where the job's host runs)"
+        )
     return f"{words}\n(logs are on {socket.gethostname()})" if "full log:" in words else words
 
 

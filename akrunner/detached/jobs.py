@@ -142,8 +142,8 @@ def submit(script: Any, source: Any, *, engine: FlinkEngine, mode: DetachedMode 
     check_reachable([*names, options.get("output")])
     if options.get("bad_rows", "fail") not in ("fail", "skip"):
         raise ConfigError(
-            "bad_rows (--bad-rows): a detached job cannot write to a directory of this machine; give skip or fail, or run the job "
-            "attached"
+            "bad_rows (--bad-rows): a detached job keeps no bad rows, as they go to a directory of the machine that submits, and to no "
+            "URL; give skip or fail, or run the job attached"
         )
     if callable(options.get("notify")):
         raise ConfigError("notify: a detached job goes on without this process, and can only tell a URL; give one (--notify)")

@@ -8,6 +8,7 @@ import os
 import queue
 import signal
 import socket
+import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -278,3 +279,11 @@ def test_the_course_of_a_job_that_is_kept_is_told_to_its_end(
     assert [json.loads(one)["loss"] for one in told.files["metrics.jsonl"]] == [0.5]
     assert told.record["state"] == ("failed" if fails else "succeeded")
     assert not fails or told.record["failure"]["task"] == "chief:0"
+
+
+def test_a_package_that_is_missing_is_missing_on_the_host_s_machine() -> None:
+    words = host._named("WriteError: output: s3://b/m: the package s3fs is missing: pip install s3fs", {})
+    assert words.endswith(
+        f"\n(missing in the TaskManagers' Python: {sys.executable} on {socket.gethostname()}, where the job's host runs)"
+    )
+    assert host._named("WriteError: x", {}) == "WriteError: x"

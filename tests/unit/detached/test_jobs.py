@@ -188,10 +188,11 @@ def test_every_option_that_is_a_path_is_one_of_the_clusters_machines(tmp_path: P
         naming.of_verb.cache_clear()
 
 
-def test_a_directory_for_bad_rows_is_refused() -> None:
+@pytest.mark.parametrize("place", ["bad/", "s3://bucket/bad/"])
+def test_a_place_for_bad_rows_is_refused(place: str) -> None:
     engine = FlinkEngine(master="localhost:1")
-    with pytest.raises(ConfigError, match="bad_rows .*a directory of this machine; give skip or fail"):
-        jobs.submit("s.py", "s3://bucket/t.csv", engine=engine, bad_rows="bad/")
+    with pytest.raises(ConfigError, match="bad_rows .*keeps no bad rows, .* and to no URL; give skip or fail"):
+        jobs.submit("s.py", "s3://bucket/t.csv", engine=engine, bad_rows=place)
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "FINISHED"])
