@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import akrunner
 from akrunner import leftovers
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
+from akrunner.cli.stderr import say
 
 if TYPE_CHECKING:
     from akrunner.engines.flink.host.cluster import Cluster
@@ -41,6 +43,10 @@ def start(
     """Start the cluster and print its web address; it stays until `akrunner flink stop`."""
     from akrunner.engines.flink.host import cluster
 
+    if not python and os.environ.get("AKRUNNER_FLINK_PYTHON"):
+        say(
+            "akrunner: AKRUNNER_FLINK_PYTHON is not read: akrunner has no variable for this option; give --python on the command line"
+        )
     folder = leftovers.state_dir(_FOLDER)
     if folder is None:
         raise akrunner.ConfigError("no directory can be made for the cluster: XDG_STATE_HOME must name one that can be written")
@@ -51,7 +57,9 @@ def start(
             emit({"ok": True, "exit_code": 0, **there})
             return
         typer.echo(f"http://{started.address}   {taskmanagers} TaskManagers, {taskmanagers * slots} slots")
-        typer.echo(f"akrunner run SCRIPT --engine flink --flink-master {started.address} ...")
+        # the interpreter that submits needs PyFlink, too
+        with_python = f" --flink-python {shlex.quote(os.path.abspath(python))}" if python else ""
+        typer.echo(f"akrunner run SCRIPT --engine flink --flink-master {started.address}{with_python} ...")
 
 
 @app.command("stop")

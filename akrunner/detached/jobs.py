@@ -49,6 +49,11 @@ _NO_OUTPUT = "a detached job needs output= (--output): nobody is there to take i
 _WHY_SECONDS = 5.0
 #: how much is shown of the name of a job that is none of akrunner's
 _NAME_SHOWN = 100
+#: why a job failed whose host could not say it any more
+_LOST = (
+    "a TaskManager was lost on which the job's host or one of its subtasks ran, and the host cannot go on (max_restarts= does not cover "
+    "that). Submit the job again: an output is committed only at a job's end"
+)
 #: a caller that waits for a job gets an error when its JobManager has not answered for this many seconds
 _GONE_SECONDS = 8.0
 
@@ -432,6 +437,8 @@ def _error(cluster: Rest, job: str) -> str | None:
     last = [word for trace in traces for word in re.findall(r"^([A-Za-z_][\w.]*: .*)\n\n?\tat ", trace, re.MULTILINE)]
     causes = [cause for trace in traces for cause in re.findall(r"Caused by: (.*)", trace)]
     found = next(iter(last[-1:] or causes[-1:] or [trace.splitlines()[0] for trace in traces]), None)
+    if found is not None and re.search(r"TaskManager with id \S+ (is no longer reachable|timed out)", found):
+        return f"JobError: {_LOST} (Flink: {found.partition(': ')[2] or found})"
     # where akrunner's own exceptions are declared says nothing to a user
     return re.sub(r"^akrunner\.[\w.]+: ", "", found) if found is not None else None
 

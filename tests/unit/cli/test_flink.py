@@ -9,6 +9,7 @@ import pytest
 
 from akrunner.cli import flink
 from akrunner.cli.main import main
+from akrunner.engines.flink.host import cluster as clusters
 
 
 def test_its_directory_is_its_users_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,3 +40,21 @@ def test_no_cluster_is_stopped_at_another_port(monkeypatch: pytest.MonkeyPatch, 
     )
     assert not stopped
     assert main(["flink", "stop", "--port", "18991"]) == 0 and stopped == ["stopped"]
+
+
+def test_the_line_to_copy_has_the_interpreter_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("AKRUNNER_FLINK_PYTHON", "/x/python")
+    monkeypatch.setattr(clusters, "start", lambda *given: SimpleNamespace(address="localhost:1"))
+    assert main(["flink", "start", "--python", "/y/python"]) == 0
+    out, err = capsys.readouterr()
+    assert (
+        out.endswith("akrunner run SCRIPT --engine flink --flink-master localhost:1 --flink-python /y/python ...\n")
+        and err == ""
+    )
+    assert main(["flink", "start"]) == 0
+    out, err = capsys.readouterr()
+    assert out.endswith(" --flink-master localhost:1 ...\n")
+    assert err.startswith("akrunner: AKRUNNER_FLINK_PYTHON is not read: ") and "give --python" in err

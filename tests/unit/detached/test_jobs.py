@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -213,6 +213,15 @@ def test_why_a_job_failed_names_no_module_of_akrunner_s() -> None:
     trace = "java.lang.Exception: x\nakrunner.engines.flink.taskmanager.line.HostGone: the job's host has gone\n\n\tat a.b(C.java:1)"
     cluster: Any = SimpleNamespace(traces=lambda job: [trace])
     assert jobs._error(cluster, "abc") == "the job's host has gone"
+
+
+@pytest.mark.parametrize("how", ["is no longer reachable.", "timed out."])
+def test_a_machine_that_was_lost_is_told_in_words(how: str) -> None:
+    package = "org.apache.flink.runtime.resourcemanager.exceptions"
+    trace = f"{package}.ResourceManagerException: TaskManager with id 127.0.0.1:42475-fb32ea {how}\n\tat a.b(C.java:1)"
+    said = jobs._error(cast("Any", SimpleNamespace(traces=lambda job: [trace])), "abc") or ""
+    assert said.startswith("JobError: a TaskManager was lost on which ") and "Submit the job again" in said
+    assert said.endswith(f"(Flink: TaskManager with id 127.0.0.1:42475-fb32ea {how})")
 
 
 def test_whether_a_detached_job_has_succeeded_is_known_once_it_has_ended() -> None:

@@ -203,7 +203,9 @@ def flink_home(python: str) -> str:
     except OSError as e:
         raise ConfigError(f"{python}: {e}") from None
     if done.code:
-        raise ConfigError(f"{python} has no PyFlink: pip install 'akrunner[flink]'")
+        raise ConfigError(
+            f"{python} has no PyFlink: pip install 'akrunner[flink]', or name one that has it (akrunner flink start --python PATH)"
+        )
     return done.out.strip()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import re
 import time
 from collections.abc import Callable
 
@@ -66,6 +67,7 @@ class Subtasks:
         self.client = client
         self.count = count
         self._with_rows = with_rows
+        self._python = order.get("python")
         self.remotes: list[RemoteSubtask] = []
         self.lost = False
         self._closing = False
@@ -197,7 +199,17 @@ class Subtasks:
         """Raises: StartError: Flink has ended the job. AkrunnerError: as `check`, if that says more."""
         if self.submitted.ended.is_set():
             self.explain()
-            raise StartError(f"Flink did not run the job: {self.submitted.failed or self.submitted.state}")
+            why = self.submitted.failed or self.submitted.state
+            raise StartError(f"Flink did not run the job: {why}{self._of_python(why)}")
+
+    def _of_python(self, why: str) -> str:
+        """Return what is to be added to Flink's reason if it is about the Python that TaskManagers run; "" if it is not."""
+        if self._python is None or not re.search("error=2, No such file|No module named 'pyflink", why):
+            return ""
+        return (
+            f"; the TaskManagers run {self._python} (python_executable=, --flink-worker-python): name an interpreter with PyFlink that "
+            "every machine of the cluster has under this path"
+        )
 
     def _still_coming(self, deadline: float, seconds: float) -> None:
         self.check()

@@ -179,6 +179,23 @@ def test_a_job_that_ends_before_they_come_did_not_run(failed: str | None, state:
         subtasks.come(100)
 
 
+@pytest.mark.parametrize(
+    ("why", "told"),
+    [
+        ("java.io.IOException: error=2, No such file or directory", True),
+        ("ModuleNotFoundError: No module named 'pyflink'", True),
+        ("no slots", False),
+    ],
+)
+def test_a_python_that_taskmanagers_cannot_run_is_named_with_its_option(why: str, told: bool) -> None:
+    subtasks = of(1)
+    subtasks._python = "/nope/python"
+    subtasks.submitted.fails(why)
+    with pytest.raises(StartError) as caught:
+        subtasks.come(100)
+    assert ("; the TaskManagers run /nope/python (python_executable=, --flink-worker-python)" in str(caught.value)) is told
+
+
 def test_an_earlier_attempt_is_sent_away_whichever_comes_first() -> None:
     subtasks = of(2)
     away: list[int] = []
