@@ -293,6 +293,13 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[Match[str], Columns], str | None]
     ),
     (re.compile(r"'\w*TaskConfig' object has no attribute '(?P<name>\w+)'"), _of_attribute),
     (
+        re.compile(r"name 'task_config' is not defined"),
+        _always(
+            "task_config is the argument of main: define `def main(task_config):` and use it there, or give it to the functions "
+            "that main calls"
+        ),
+    ),
+    (
         re.compile(r"convert a value \(PerReplica:|PerReplica[^\n]*\n[\s\S]*(?:unsupported|Unsupported|convert)"),
         _always(
             "Keras 3 does not train under MultiWorkerMirroredStrategy: give keras='legacy' (--keras legacy), which is Keras 2 "

@@ -256,10 +256,13 @@ frame = pandas.DataFrame({"id": [1], "p": [0.5]})
 """
 _COPIES = """
 import pyarrow
-table = pyarrow.table({"i": [1, None, 3], "x": [None, 0.5, float("nan")], "t": ["a", None, ""], "v": [[1], None, []]})
-for data_format in ("columns", "examples"):
+i = pyarrow.array([1, None, 3], "int32")
+table = pyarrow.table({"i": i, "x": [None, 0.1, float("nan")], "b": [True, None, False], "t": ["a", None, ""], "v": [[1], None, []]})
+for data_format, types in (("columns", ["int32", "double", "bool"]), ("examples", ["int64", "float", "int64"])):
     copied = akrunner.run("copy_rows.py", table, data_format=data_format).table
     assert copied["i"].to_pylist() == [1, None, 3] and copied["t"].to_pylist() == ["a", None, ""], copied
+    assert [str(one) for one in copied.schema.types[:3]] == types, copied.schema
+    assert abs(copied["x"][1].as_py() - 0.1) < (1e-300 if data_format == "columns" else 1e-8), copied
 """
 
 # -- docs/jobs.md
@@ -535,7 +538,7 @@ SETTINGS: dict[str, Setting] = {
     "docs/reading.md": Setting(_reading, ahead={"train.py": _FITS}, behind=_READS),
     "docs/clusters.md": Setting(ahead={"train.py": _NAMES}, instead={"    ...\n": "    import tensorflow as tf\n" + _SET_UP}, behind=_RUNS_CLUSTER),
     "docs/bad_rows.md": Setting(_orders),
-    "docs/outputs.md": Setting(before=_COLUMNS, ahead={"copy_rows.py": "from akrunner.worker import current\n\ntask_config = current()\n"}, behind=_COPIES),
+    "docs/outputs.md": Setting(before=_COLUMNS, behind=_COPIES),
     "docs/jobs.md": Setting(_jobs, checks=_job_says),
     "docs/tables.md": Setting(_folders, checks=_tables_said),
     "docs/pai.md": Setting(_pai, instead={"akrunner pai ": f"akrunner pai --python-env {sys.executable} ", "file:///work/": "file://"}, checks=_pai_said),

@@ -54,6 +54,7 @@ def said(kind: str, message: str) -> str:
             "column 'tags' (list<item: int64> in the table) has as many values as each row says, and the script reads it as another: read it "
             "by tf.io.VarLenFeature(tf.int64)",
         ),
+        ("NameError", "name 'task_config' is not defined", "task_config is the argument of main: define `def main(task_config):`"),
         ("NameError", "name 'xrange' is not defined", "the script is Python 2, which has xrange, and runs on Python 3, which has range in its place"),
         ("NameError", "name 'reduce' is not defined. Did you mean: 'repr'?", "the script is Python 2, which has reduce, and runs on Python 3, which has "
         "functools.reduce"),
