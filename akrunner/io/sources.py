@@ -81,9 +81,11 @@ def open_source(
             asked = select if not systems.names_table(url) else None
         if asked is not None:
             check_reads(asked, redacted(url))
+        # columns of a query's result are taken later
+        wanted = columns if input_schema is None else only_columns(input_schema, columns).names
         with systems.of_parameter(SourceError, "source"):
             source = systems.system_of(url).open(
-                systems.with_decimals(url, decimals), asked, columns if select is None and input_schema is None else None
+                systems.with_decimals(url, decimals), asked, wanted if select is None else None
             )
         select = select if asked is None else None
     elif connections.is_connection(source):

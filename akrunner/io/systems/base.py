@@ -187,6 +187,17 @@ def check_reads(query: str, shown: str) -> None:
         )
 
 
+def check_asked(columns: Iterable[str], names: Sequence[str], shown: str) -> None:
+    """Check that a table has the columns that are asked for, before others are looked at, whose types may be refused.
+
+    Raises:
+        SourceError: it lacks one.
+    """
+    for name in columns:
+        if name not in names:
+            raise SourceError(f"source: {shown} has no column {name!r} (it has {', '.join(names)}){nearest(name, names)}")
+
+
 def check_columns(table: pa.Schema, rows: pa.Schema, shown: str) -> None:
     """Check that a table has all columns of the rows.
 

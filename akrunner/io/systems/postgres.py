@@ -35,6 +35,7 @@ from akrunner.io.systems.base import (
     TableSink,
     Transaction,
     Url,
+    check_asked,
     check_columns,
     check_days,
     check_truths,
@@ -89,7 +90,8 @@ class _Postgres:
         with ours(SourceError, tried(place.shown, query)), place.reading() as cursor:
             rows = place.named(cursor, table) if table is not None else f"({_inner(query or '')}\n) AS q"
             schema = cursor.adbc_execute_schema(f"SELECT * FROM {rows}")
-            if columns is not None and set(columns) <= set(schema.names):
+            if columns is not None:
+                check_asked(columns, schema.names, place.shown)
                 schema = pa.schema([schema.field(schema.names.index(name)) for name in columns])
             found = pg_types.described(cursor, schema, place.decimals, place.shown)
         reading = _Reading(place, rows, found, table)

@@ -334,6 +334,19 @@ def test_a_database_is_told_its_url(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             opened(given)
 
 
+def test_a_schema_names_the_columns_of_a_database_that_are_looked_at(tmp_path: Path) -> None:
+    """Another column may have values that no type holds."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
+        connection.execute("CREATE TABLE t (id, x, mixed)")
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", [(1, 2, "a"), (3, 4, 5)])
+    url = f"sqlite:///{tmp_path}/shop.db?table=t"
+    with pytest.raises(SourceError, match="mixed"):
+        opened(url)
+    schema = Schema.parse("x int, id bigint")
+    assert opened(url, input_schema=schema).schema.names == ["x", "id"]
+    assert rows(url, input_schema=schema, columns=["id"]) == [{"id": 1}, {"id": 3}]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "s.arrow"])
 def test_two_columns_of_one_name_are_told_unless_a_query_names_them_apart(name: str, tmp_path: Path) -> None:

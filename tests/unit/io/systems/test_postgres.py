@@ -176,6 +176,12 @@ def test_a_query_is_run_as_it_is_over_one_connection(server: Server) -> None:
     assert all("READ ONLY" in one for one in server.said if isinstance(one, str) and one.startswith("SET TRANSACTION"))
 
 
+def test_a_column_that_is_asked_for_and_not_there_is_told(server: Server) -> None:
+    server.answers = [NAMED]
+    with pytest.raises(SourceError, match=r"has no column 'xx' \(it has x, y\); did you mean 'x'"):
+        SYSTEM.open("postgresql://h/d?table=t", None, ["y", "xx"])
+
+
 NAMED = ("c.oid = to_regclass.*relkind IN \\('r','v'", [('"public"."t"',)])
 
 
