@@ -212,6 +212,14 @@ def check_columns(table: pa.Schema, rows: pa.Schema, shown: str) -> None:
             )
 
 
+def made_meanwhile(shown: str) -> SinkError:
+    """Return the error of a job that found no table when it began, and finds one at its first rows, to which it would add them."""
+    return SinkError(
+        f"output: {shown}: another program has made this table since the job began, and the rows would be added to its rows; nothing was "
+        "written: run the job again to add them, or name another table"
+    )
+
+
 def check_truths(rows: pa.Table, names: Iterable[str], first: int, shown: str) -> None:
     """Check that numbers which a database casts to booleans are 0 or 1: it would make true of any other.
 

@@ -41,6 +41,7 @@ from akrunner.io.systems.base import (
     check_truths,
     days_lost,
     dotted,
+    made_meanwhile,
     quoted,
     slices,
     tried,
@@ -108,8 +109,8 @@ class _Postgres:
         with ours(SinkError, f"output: cannot write {place.shown}"):
             # do all that can fail before the job starts, and roll it back
             with contextlib.closing(_Writing(place, schema, overwrite)) as writing:
-                writing.rehearse()
-        return TableSink(place.shown, schema, lambda: _Writing(place, schema, overwrite))
+                is_new = writing.rehearse()
+        return TableSink(place.shown, schema, lambda: _Writing(place, schema, overwrite, is_new and not overwrite))
 
 
 SYSTEM = _Postgres()
@@ -400,10 +401,13 @@ class _Writing(Transaction):
     Rows that replace those of the table wait in a temporary one. Only at the commit does the job lock the table, which another job that
     replaces its rows does too, and delete what is there then: also the rows of that other job. Programs that read the table or add rows
     to it do not wait for this lock.
+
+    Args: must_be_new: whether the job found no table when it began, so that one that is there is another program's.
     """
 
-    def __init__(self, place: _Place, schema: pa.Schema, overwrite: bool) -> None:
+    def __init__(self, place: _Place, schema: pa.Schema, overwrite: bool, must_be_new: bool = False) -> None:
         self._place, self._overwrite = place, overwrite
+        self._must_be_new, self._is_new = must_be_new, False
         self._table = place.url.table or ""
         self._columns = pg_types.written(schema, place.shown)
         self._connection = place.connect()
@@ -421,14 +425,15 @@ class _Writing(Transaction):
         self._days: list[str] = []
         self._rows = 0
 
-    def rehearse(self) -> None:
-        """Do everything but send rows, and roll it back.
+    def rehearse(self) -> bool:
+        """Do everything but send rows, and roll it back. Returns: whether there is no table yet.
 
         Raises:
             SinkError: it cannot be done.
         """
         self._begin()
         self._connection.rollback()
+        return self._is_new
 
     def _begin(self) -> None:
         """Begin the transaction's work: make the table, or prepare the existing one."""
@@ -442,8 +447,11 @@ class _Writing(Transaction):
         target = self._target()
         declared = ", ".join(f"{quoted(one.name)} {one.type}" for one in self._columns)
         if target is None:
+            self._is_new = True
             self._make(declared)
             return
+        if self._must_be_new:
+            raise made_meanwhile(self._place.shown)
         check_columns(
             pa.schema([(name, pa.null()) for name in target.types]),
             pa.schema([(one.name, pa.null()) for one in self._columns]),

@@ -292,6 +292,20 @@ class Told(Exception):
         self.sqlstate = sqlstate
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_rows_are_not_added_to_a_table_that_another_job_has_made_meanwhile(overwrite: bool, server: Server) -> None:
+    out = written(server, overwrite)
+    server.answers = list(THERE)
+    if overwrite:
+        # they replace whatever is there
+        out.commit()
+        return
+    with pytest.raises(WriteError, match="another program has made this table since the job began"):
+        out.commit()
+    out.abort()
+    assert not [one for one in server.said if one == "commit" or one[0] == "sent"]
+
+
 def test_rows_are_added_to_a_table(server: Server) -> None:
     server.answers = list(THERE)
     written(server).commit()
