@@ -1,4 +1,5 @@
-"""How far `main` is, as far as this process can know it: told to the host while the script reads, at most once a second.
+"""How far `main` is, as far as this process can know it: told to the host while the script reads, at most once a second, and at each
+percent of the whole, so that a display's share and its step agree.
 
 ::
 
@@ -20,7 +21,7 @@ from akrunner.wire.messages import Reached
 
 #: who tells: what counts rows, Keras's fit(), `task_config.checkpoint()`, the script itself. The greatest counts
 ROWS, FIT, CHECKPOINT, SCRIPT = 1, 2, 3, 4
-#: seconds between two messages, at least
+#: seconds between two messages of the same percent, at least
 _EVERY = 1.0
 _now: Dict[str, Any] = {"course": None}
 
@@ -40,9 +41,10 @@ class Course(object):
         self._best = 0
         self._told: Optional[float] = None
         self._epoch = 0
+        self._percent: Optional[int] = None
 
     def tell(self, who: int, done: int, total: Optional[int], epoch: int = 0, epochs: Optional[int] = None) -> None:
-        """Tell how far it is, unless that was told within the last second, or somebody knows better.
+        """Tell how far it is, unless that was told within the last second, to the percent, or somebody knows better.
 
         Args:
             who: ROWS, FIT, CHECKPOINT or SCRIPT.
@@ -53,10 +55,11 @@ class Course(object):
         """
         if who < self._best or os.getpid() != self._pid:
             return
-        now = self._clock()
-        if who == self._best and self._told is not None and now - self._told < _EVERY:
+        now, percent = self._clock(), _percent(done, total, epoch, epochs)
+        lately = self._told is not None and now - self._told < _EVERY
+        if who == self._best and lately and percent == self._percent:
             return
-        self._best, self._told, self._epoch = who, now, epoch
+        self._best, self._told, self._epoch, self._percent = who, now, epoch, percent
         self._say(Reached(done=max(done, 0), total=total, epoch=max(epoch, 0), epochs=epochs))
 
     def ended(self, who: int, total: int, epoch: int) -> None:
@@ -68,8 +71,17 @@ class Course(object):
     def over(self, who: int) -> None:
         """Tell that this one has no more to tell, so that what the script does next is anybody's to tell."""
         if who == self._best and os.getpid() == self._pid:
-            self._best, self._told, self._epoch = 0, None, 0
+            self._best, self._told, self._epoch, self._percent = 0, None, 0, None
             self._say(Reached(done=0, total=None, epoch=0, epochs=None))
+
+
+def _percent(done: int, total: Optional[int], epoch: int, epochs: Optional[int]) -> Optional[int]:
+    """Return how many percent are done of the whole; None: not known, as of one epoch of nobody knows how many. Args: as for `Course.tell`."""
+    if epoch and not epochs:
+        return None
+    one = total or 1
+    within = min(done, one) if total else 0
+    return 100 * (max(epoch - 1, 0) * one + within) // (one * (epochs or 1))
 
 
 class Rows(object):

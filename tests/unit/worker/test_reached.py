@@ -40,6 +40,23 @@ def test_it_is_told_once_a_second_and_by_who_knows_best() -> None:
     assert told == [(1, ROWS), (3, ROWS), (4, FIT), (5, CHECKPOINT), (6, SCRIPT), (8, SCRIPT)]
 
 
+def test_each_percent_of_the_whole_is_told_at_once() -> None:
+    told: list[Any] = []
+    course = Course(lambda how_far: told.append((how_far["done"], how_far["epoch"])), lambda: 0.0)
+    for step in range(2001):
+        course.tell(SCRIPT, step, 2000)
+    assert told == [(step, 0) for step in range(0, 2001, 20)], "a share that is a second old contradicts the step beside it"
+
+
+def test_quick_epochs_are_told_at_once_if_it_is_known_how_many_there_are() -> None:
+    told: list[Any] = []
+    for epochs in (10, None):
+        course = Course(lambda how_far: told.append(how_far["epoch"]), lambda: 0.0)
+        for epoch in range(1, 11):
+            course.tell(FIT, 0, None, epoch, epochs)
+    assert told == [*range(1, 11), 1], "of epochs without an end there may be very many"
+
+
 def test_a_process_that_the_script_has_forked_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
     course = Course(told.append)
