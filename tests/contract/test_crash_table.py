@@ -366,7 +366,8 @@ def test_interrupted_on_the_command_line(
         _, err = cli.communicate(timeout=ENDS)
     assert cli.returncode == code
     assert "every task was stopped; its logs: /" in err and "Traceback" not in err
-    assert os.path.isfile(os.path.join(err.strip().rpartition("its logs: ")[2], "job.json"))
+    assert os.path.isfile(os.path.join(err.rpartition("its logs: ")[2].splitlines()[0], "job.json"))
+    assert "akrunner show r" in err.splitlines()[-1]
     assert gone(pids)
 
 
