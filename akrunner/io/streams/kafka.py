@@ -24,6 +24,7 @@ from akrunner.errors import ReadError, SinkError, SourceError
 from akrunner.foreign import redacted
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import asked
+from akrunner.io.limits import deadline, waited
 from akrunner.io.streams.arriving import table_of
 from akrunner.io.streams.avro_values import AvroColumns
 from akrunner.io.streams.base import (
@@ -621,11 +622,18 @@ class Messages(Client):
             ours = {one: offset for one, (given, offset) in position.items() if self._has.get(one) == given}
         topic = self.address.path
         offsets = [self.kafka.TopicPartition(topic, one, offset) for one, offset in ours.items()]
-        try:
+
+        def store() -> Any:
             with self._storing:
                 if not ours or self._consumer is None:
-                    return
-                stored = self._consumer.commit(offsets=offsets, asynchronous=False)
+                    return None
+                return self._consumer.commit(offsets=offsets, asynchronous=False)
+
+        try:
+            # librdkafka waits for most of a minute for brokers that are away
+            stored = store() if deadline() is None else waited(store, None, self.name)
+            if stored is None:
+                return
         except self.kafka.KafkaException as e:
             self._not_stored(e.args[0])
             return
@@ -659,5 +667,10 @@ class Messages(Client):
 
     def close(self) -> None:
         self.settle = None
-        if self._consumer is not None:
+        if self._consumer is None or not self._storing.acquire(blocking=False):
+            # offsets are still being stored, for which the job's time was too short: a consumer must not be closed meanwhile
+            return
+        try:
             self._consumer.close()
+        finally:
+            self._storing.release()

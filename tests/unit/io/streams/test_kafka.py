@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
+import types
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from akrunner.errors import ConfigError, ReadError, SourceError
+from akrunner.errors import ConfigError, JobTimeoutError, ReadError, SourceError
 from akrunner.io.bad_rows import BadRows, Limit
+from akrunner.io.limits import limited
 from akrunner.io.streams import kafka
 from akrunner.io.streams.base import Away
 from akrunner.schema import Schema
@@ -440,3 +443,17 @@ def test_what_a_registry_refuses_is_told_with_its_offset(made: list[Any], regist
     ):
         messages.take(0.1)
     assert bad.count == 1
+
+
+def test_offsets_are_stored_within_the_job_s_time_and_nothing_is_closed_meanwhile() -> None:
+    source: Any = object.__new__(kafka.Messages)
+    over, did = threading.Event(), []
+    source.name, source.address, source.settle = "kafka://b/t", types.SimpleNamespace(path="t"), None
+    source._lock, source._storing, source._has = threading.Lock(), threading.Lock(), {0: 1}
+    source.kafka = types.SimpleNamespace(TopicPartition=lambda *words: words, KafkaException=ValueError)
+    source._consumer = types.SimpleNamespace(commit=lambda **words: over.wait(30), close=lambda: did.append("closed"))
+    with limited(0.1, None), pytest.raises(JobTimeoutError, match="waited for kafka://b/t"):
+        source.commit({0: (1, 5)})
+    source.close()
+    assert not did
+    over.set()
