@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 from airflow.exceptions import AirflowException, AirflowFailException
 from airflow.sdk import dag, task
 
-#: failures that would only happen again: an argument, a value that cannot be converted, somebody's wish
+#: failures that would only happen again: an argument, a value that cannot be converted, somebody's wish. Leave 2 out if the job reads or writes a
+#: server, which may be away before the start
 FINAL = (2, 143)
 
 

@@ -20,7 +20,7 @@ def scored(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=os.environ.get("DATA", "."))
     told = json.loads(done.stdout)
     if not told["ok"]:
-        # an argument that is wrong would be wrong again
+        # an argument that is wrong would be wrong again; leave 2 out if a server may be away before the start
         raise dg.Failure(f"{told['error']}: {told['message']}", allow_retries=done.returncode not in (2, 143))
     numbers = {"rows": told["rows_out"], "seconds": told["stats"]["seconds"], "run": told["run"] or "not kept"}
     return dg.MaterializeResult(metadata={"output": dg.MetadataValue.path(told["output"]), **numbers})
