@@ -387,5 +387,8 @@ class StreamJob:
             self.close()
         if isinstance(error, KeyboardInterrupt):
             self._stopped(error)
+        if not isinstance(error, Exception):
+            # a command that a signal has stopped says which run that was
+            vars(error).setdefault("run", self.run)
         # as it was before the job ended with it
         error.__traceback__ = trace

@@ -85,6 +85,8 @@ class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as a line of text; further lines of its message stand behind it."""
         has = vars(record)
-        where = " ".join(str(has[name]) for name in ("job", "task") if has.get(name))
         said = redacted(record.getMessage())
+        # before a job has a run, it is called by its script, which the words about its end begin with
+        job = has.get("job") if f" {has.get('job')}: " not in said.partition("\n")[0] else None
+        where = " ".join(str(one) for one in (job, has.get("task")) if one)
         return harmless(f"{_time(record)} {record.levelname.lower()}{f' {where}' if where else ''}: {said}")

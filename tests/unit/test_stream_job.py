@@ -379,11 +379,12 @@ def test_an_interrupted_block_ends_the_job_in_a_sentence() -> None:
         assert cancel.wait(ENDS)
         raise JobCancelledError("the job was stopped")
 
-    with pytest.raises(KeyboardInterrupt) as raised, StreamJob(start, SCHEMA):
+    with pytest.raises(KeyboardInterrupt) as raised, StreamJob(start, SCHEMA, run="r7"):
         raise KeyboardInterrupt
     assert raised.value._render_traceback_() == [  # type: ignore[attr-defined]
-        "KeyboardInterrupt: the stream was stopped, and its processes have ended."
+        "KeyboardInterrupt: the stream was stopped, and its processes have ended. It is kept as r7."
     ]
+    assert vars(raised.value)["run"] == "r7", "a command says it"
 
 
 @pytest.mark.parametrize("notebook", [True, False])

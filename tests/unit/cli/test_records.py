@@ -46,7 +46,9 @@ def test_text_says_who_says_what(capfd: pytest.CaptureFixture[str]) -> None:
     records.on(records.TEXT)
     TASKS.info("%s", "loss 0.5\x1b[2J of postgresql://me:secret@h/db", extra={"job": "r7", "task": "chief:0"})
     records.say("output: o.csv")
-    first, second = capfd.readouterr().err.splitlines()
+    JOBS.error("run s.py: JobError: it failed", extra={"job": "s.py", "task": None})
+    first, second, third = capfd.readouterr().err.splitlines()
+    assert third.partition(" ")[2] == "error: run s.py: JobError: it failed", "what runs is said once"
     assert first.partition(" ")[2].startswith("info r7 chief:0: loss 0.5") and "\x1b" not in first
     assert first.endswith("me:***@h/db")
     assert second.partition(" ")[2] == "info: output: o.csv"
