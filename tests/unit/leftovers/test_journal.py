@@ -89,7 +89,7 @@ def test_without_a_place_for_it_everything_works(state: Path, monkeypatch: pytes
     mine.write(b"x\n")
     mine.close()
     assert mine.path == "" and os.listdir(state) == []
-    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
     assert Journal().path == ""
     clear_dead()
 

@@ -41,7 +41,7 @@ def test_the_job_says_where_it_is_kept() -> None:
 
 
 def test_a_warning_is_one_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
     job = kept_job(Keeping("run", {}, None), JOB, "model", ENGINE, None)
     assert job.kept is None and job.notes[0] == "first" and job.notes[1].startswith("this run is not kept")
 

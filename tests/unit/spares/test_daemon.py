@@ -167,7 +167,7 @@ def test_one_that_hides_is_found_no_more_and_keeps_its_lock(place: Path, monkeyp
 
 
 def test_without_a_place_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
     with pytest.raises(FileNotFoundError, match="XDG_STATE_HOME must name one that can be written"):
         Listening()
 
