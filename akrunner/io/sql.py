@@ -142,9 +142,11 @@ def _check_case(query: str, schema: pa.Schema) -> None:
         SourceError: it does.
     """
     alike: dict[str, list[str]] = {}
-    for name in schema.names:
+    # two columns of the very same name are told apart by a query, as a and a_1
+    names_of = dict.fromkeys(schema.names)
+    for name in names_of:
         alike.setdefault(name.lower(), []).append(name)
-    if len(alike) == len(schema.names):
+    if len(alike) == len(names_of):
         return
     read = columns_read(query, schema)
     for names in alike.values():

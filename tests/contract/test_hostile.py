@@ -162,7 +162,7 @@ def test_public_functions(name: str, parameter: str, nothing_starts: Path) -> No
 @pytest.mark.parametrize("name", ["run", "predict", "plan"])
 def test_a_job_file_in_place_of_the_script(name: str, nothing_starts: Path) -> None:
     assert tried(CALLS[name][0], {}, "job") == [
-        f"job=NoneType: TypeError: akrunner.{name}: {'model' if name == 'predict' else 'script'}= is missing, or a job file in its place (job=)"
+        f"job=NoneType: CallError: akrunner.{name}: {'model' if name == 'predict' else 'script'}= is missing, or a job file in its place (job=)"
     ]
 
 

@@ -121,3 +121,5 @@ def errors() -> Any:
         return e.args
     except akrunner.AkrunnerError as e:
         return e.args
+    except akrunner.CallError as e:
+        return str(e)

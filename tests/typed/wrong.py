@@ -106,3 +106,4 @@ def errors(failure: akrunner.TaskFailure, data: akrunner.DataError, cluster: akr
     e21: akrunner.JobCancelledError = akrunner.AkrunnerError("")  # JobCancelledError
     e22: akrunner.JobManagerLostError = akrunner.AkrunnerError("")  # JobManagerLostError
     e23: akrunner.InputLostError = akrunner.AkrunnerError("")  # InputLostError
+    e24: akrunner.CallError = TypeError("")  # CallError
