@@ -205,16 +205,9 @@ def _stopped(error: BaseException, number: int, as_json: bool) -> int:
     )
     told = {**head(kind, message, code), "work_dir": kept, "run": run}
     message += f"; its logs: {kept}" if kept else ""
-    return _say(kind, message + (f"\n{_run_in_words(run)}" if run and not as_json else ""), code, as_json, body=told)
-
-
-def _run_in_words(run: str) -> str:
-    """Return a line about a run that was stopped: how many rows it had, which is all that says what a stream without an end has done."""
-    rows = None
-    # it only tells: the record may be gone
-    with contextlib.suppress(akrunner.AkrunnerError, OSError, LookupError, ValueError):
-        rows = akrunner.runs.get(run).rows
-    return f"run {run}: {f'{rows[0]:,} rows in, {rows[1]:,} out; ' if rows else ''}akrunner show {run}"
+    return _say(
+        kind, message + (f"\nrun: {run}   (akrunner show {run})" if run and not as_json else ""), code, as_json, body=told
+    )
 
 
 def _explained(error: BaseException, as_json: bool, only_tells: bool) -> int:
