@@ -143,14 +143,12 @@ def _check_case(query: str, schema: pa.Schema) -> None:
     """
     alike: dict[str, list[str]] = {}
     # two columns of the very same name are told apart by a query, as a and a_1
-    names_of = dict.fromkeys(schema.names)
-    for name in names_of:
+    for name in dict.fromkeys(schema.names):
         alike.setdefault(name.lower(), []).append(name)
-    if len(alike) == len(names_of):
-        return
-    read = columns_read(query, schema)
-    for names in alike.values():
-        if len(names) > 1 and read.intersection(names):
+    mixed = [names for names in alike.values() if len(names) > 1]
+    read = columns_read(query, schema) if mixed else set()
+    for names in mixed:
+        if read.intersection(names):
             raise SourceError(
                 f"select: the names of the columns {' and '.join(map(repr, names))} differ only in case, and SQL would take them for one: "
                 "rename them where the table is made; columns= (--columns) without select= tells them apart"

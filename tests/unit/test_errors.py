@@ -30,9 +30,9 @@ def test_a_notebook_shows_the_callers_own_lines_and_the_error() -> None:
 
 
 def test_a_notebook_shows_a_misspelt_option_without_our_frames() -> None:
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(akrunner.CallError) as caught:
         akrunner.run("a.py", {"a": [1]}, num_worker=2)  # type: ignore[call-overload]
-    shown = caught.value._render_traceback_()  # type: ignore[attr-defined]
+    shown = caught.value._render_traceback_()
     assert len(shown) == 3 and "test_errors.py" in shown[0] and shown[-1] == f"TypeError: {caught.value}"
 
 
