@@ -10,6 +10,7 @@ librdkafka reads and writes them, in threads of its own. Its settings, with pass
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import time
@@ -24,7 +25,8 @@ from akrunner.errors import ReadError, SinkError, SourceError
 from akrunner.foreign import redacted
 from akrunner.io.bad_rows import BadRows
 from akrunner.io.casts import asked
-from akrunner.io.limits import deadline, waited
+from akrunner.io.limits import waited
+from akrunner.io.sql import heard
 from akrunner.io.streams.arriving import table_of
 from akrunner.io.streams.avro_values import AvroColumns
 from akrunner.io.streams.base import (
@@ -63,6 +65,8 @@ _LONGEST_POLL_MS = 3_600_000
 #: librdkafka's own milliseconds until a group takes a silent consumer for dead, and seconds after which it is told that one is
 #: waited for
 _SESSION_MS, _TOLD_SECONDS = 45_000, 60.0
+#: seconds that brokers have to take note that a consumer leaves its group
+_LEAVE_SECONDS = 2.0
 #: the most bytes that librdkafka fetches ahead
 _AHEAD_KIB = 32 << 10
 
@@ -299,8 +303,7 @@ class Messages(Client):
         with self._storing:
             before, self._consumer = self._consumer, None
         if before is not None:
-            # it leaves the group at once, so that the next one need not wait for its partitions
-            before.close()
+            _left(before)
         self._ready = False
         self._asked, self._told = time.monotonic(), False
         self._consumer = self._made()
@@ -630,8 +633,8 @@ class Messages(Client):
                 return self._consumer.commit(offsets=offsets, asynchronous=False)
 
         try:
-            # librdkafka waits for most of a minute for brokers that are away
-            stored = store() if deadline() is None else waited(store, None, self.name)
+            # librdkafka waits for minutes for brokers that are silent, and within it no signal is heard
+            stored = waited(store, None, self.name)
             if stored is None:
                 return
         except self.kafka.KafkaException as e:
@@ -671,6 +674,14 @@ class Messages(Client):
             # offsets are still being stored, for which the job's time was too short: a consumer must not be closed meanwhile
             return
         try:
-            self._consumer.close()
+            consumer, self._consumer = self._consumer, None
+            _left(consumer)
         finally:
             self._storing.release()
+
+
+def _left(consumer: Any) -> None:
+    """Let a consumer leave its group, so that the next one need not wait for its partitions. Brokers that do not answer are not
+    waited for: the consumer goes on trying in a thread of its own."""
+    with contextlib.suppress(TimeoutError):
+        heard(consumer.close, None, _LEAVE_SECONDS)

@@ -457,3 +457,23 @@ def test_offsets_are_stored_within_the_job_s_time_and_nothing_is_closed_meanwhil
     source.close()
     assert not did
     over.set()
+
+
+def test_a_signal_is_heard_while_brokers_are_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    # a thread that is within librdkafka hears none
+    monkeypatch.setattr(kafka, "_LEAVE_SECONDS", 0.1)
+    source: Any = object.__new__(kafka.Messages)
+    over, threads = threading.Event(), []
+
+    def silent(**words: Any) -> list[Any]:
+        threads.append(threading.current_thread())
+        return []
+
+    source.name, source.address, source.settle, source._open = "kafka://b/t", types.SimpleNamespace(path="t"), None, {}
+    source._lock, source._storing, source._has = threading.Lock(), threading.Lock(), {0: 1}
+    source.kafka = types.SimpleNamespace(TopicPartition=lambda *words: words, KafkaException=ValueError)
+    source._consumer = types.SimpleNamespace(commit=silent, close=lambda: (silent(), over.wait(30)))
+    source.commit({0: (1, 5)})
+    source.close()
+    assert len(threads) == 2 and threading.main_thread() not in threads, "and a close that takes long is left alone"
+    over.set()
