@@ -117,10 +117,12 @@ def _check_empty(path: str, shown: str) -> None:
 def _check_labels(columns: pa.Schema, by: Sequence[str], shown: str) -> None:
     """Check that a table is not partitioned by bytes, which deltalake writes into the names of directories as other ones.
 
+    Args:
+        columns: the table's columns; those of a new table are not known yet before the first rows, unless their schema is given.
     Raises:
         SinkError: it is.
     """
-    odd = next((name for name in by if is_octets(columns.field(name).type)), None)
+    odd = next((name for name in by if name in columns.names and is_octets(columns.field(name).type)), None)
     if odd is not None:
         raise SinkError(
             f"output: {shown}: column {odd!r} is {columns.field(odd).type}, and Delta would keep other bytes in the names of directories: "

@@ -74,6 +74,13 @@ def test_a_place_where_no_table_can_be_made_is_told_before(tmp_path: Path) -> No
     assert {one.name for one in tmp_path.iterdir()} == {"file", "full"}
 
 
+@pytest.mark.parametrize("query", ["partition_by=day", "partition_by=id,day&partition=day=a", "partition=day=a"])
+def test_a_new_table_in_partitions_whose_columns_come_with_the_first_rows(query: str, tmp_path: Path) -> None:
+    # the check before a job without an output schema
+    SYSTEM.output(f"delta:///{tmp_path}/new?{query}", pa.schema([]), False).abort()
+    assert list(tmp_path.iterdir()) == []
+
+
 def files(lake: Path) -> set[str]:
     return {str(one.relative_to(lake)) for one in lake.rglob("*") if one.is_file()}
 
