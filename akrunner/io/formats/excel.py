@@ -50,6 +50,10 @@ _LEAVE_OUT = (
 _LOOKED_AT = 1 << 20
 #: longer than any cell with a formula
 _CELL_BYTES = 1 << 16
+#: what stands between the underscores of Excel's spelling of a character, for Arrow's regular expressions
+_SPELT = "x[0-9A-Fa-f]{4}"
+#: a character that no cell can hold
+_MARK = "\x01"
 _MIDNIGHT = datetime.time()
 _MILLISECONDS = pa.timestamp("ms")
 #: the family of an asked type -> the type in which cells are given
@@ -547,12 +551,24 @@ def _texts(name: str, column: pa.Array) -> pa.Array:
         )
     if pc.any(pc.match_substring_regex(column, "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\ufffe\uffff]")).as_py():
         raise WriteError(f"output: column {name!r} has a text with a control character, which no cell can hold; write parquet")
-    # text that looks like Excel's spelling of a character is not to be taken for one
-    # also where no four digits follow: the end of one spelling may be the beginning of the next
-    column = pc.replace_substring(column, "_x", "_x005F_x")
+    column = _escaped(column)
     for one, spelt in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "_x000D_")):
         column = pc.replace_substring(column, one, spelt)
     return pc.fill_null(_joined('<c t="inlineStr"><is><t xml:space="preserve">', column, "</t></is></c>"), "<c/>")
+
+
+def _escaped(column: pa.Array) -> pa.Array:
+    """Return text in which nothing but what is escaped is taken for Excel's spelling of a character: `_x0041_` is A.
+
+    Args:
+        column: text without control characters; its carriage returns are still to be spelt.
+    """
+    if not pc.any(pc.match_substring_regex(column, f"_{_SPELT}[_\\r]")).as_py():
+        return column
+    # the end of a spelling may be the beginning of the next, which is found only when the first has been marked
+    for _ in range(2):
+        column = pc.replace_substring_regex(column, f"_({_SPELT}[_\\r{_MARK}])", f"{_MARK}\\1")
+    return pc.replace_substring(column, _MARK, "_x005F_")
 
 
 def _joined(before: str, column: pa.Array, behind: str) -> pa.Array:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -264,6 +265,7 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         pa.array([0.1, None, 1e-300, 2.5]),
         pa.array([True, None, False]),
         pa.array(["é𝄞 <&> \r\n\t", " x ", None, "_x0041_ _x000D_x000D_ a_xyz", "01", "=A1"]),
+        pa.array(["tax_x", "_x0041_x0042_x0043_x0044_", "_x0041\r_x00e9\r", "__x0041__x005F_", "_x005F_x0041_x"]),
         pa.array(["x", None, "x"]).dictionary_encode(),
         pa.array([DAY.date(), None, datetime.date(1900, 3, 1), datetime.date(9999, 12, 31)]),
         pa.array([MOMENT, None, DAY], pa.timestamp("us")),
@@ -276,6 +278,17 @@ def test_what_is_written_is_read_again(column: Any, tmp_path: Path) -> None:
     (tmp_path / "a.xlsx").write_bytes(written(batch, batch[1:]))
     found = table(tmp_path / "a.xlsx")["a<&>"].to_pylist()
     assert found == column.to_pylist() + column[1:].to_pylist()
+
+
+def test_other_readers_find_names_and_texts_as_they_are(tmp_path: Path) -> None:
+    texts = ["tax_x", "_x", "_x12_", "_xyz1_", "_x0041", "a_x_b"]
+    (tmp_path / "a.xlsx").write_bytes(written(pa.record_batch({"tax_x": texts})))
+    assert pd.read_excel(tmp_path / "a.xlsx").to_dict("list") == {"tax_x": texts}
+    cells = openpyxl.load_workbook(tmp_path / "a.xlsx").active.iter_rows(values_only=True)
+    assert [value for (value,) in cells] == ["tax_x", *texts]
+    # openpyxl decodes no spelling of a character; Excel takes each `_x005F_` for an underscore
+    (tmp_path / "b.xlsx").write_bytes(written(pa.record_batch({"a": ["_x0041_x0042_ _x004"]})))
+    assert pd.read_excel(tmp_path / "b.xlsx")["a"].tolist() == ["_x005F_x0041_x005F_x0042_ _x004"]
 
 
 @pytest.mark.parametrize(
