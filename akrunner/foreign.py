@@ -11,6 +11,7 @@ The message is one line, has no secrets, and says what to set or install.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
 import os
 import re
@@ -116,6 +117,8 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
+#: the schemes of URLs that no file system has: systems that keep tables, and streams
+_OUR_SCHEMES = ("postgresql", "sqlite", "duckdb", "delta", "iceberg", "flightsql", "snowflake", "lance", "datasets", "odps", "kafka", "redis")  # fmt: skip
 #: words of a database or a library for a full disk, which it tells without an errno -> the errno
 _FULL = {
     "database or disk is full": errno.ENOSPC,
@@ -366,11 +369,15 @@ def _chained(error: BaseException) -> str:
 
 def _unknown(error: BaseException) -> str:
     found = re.search(r"Protocol not known: (\S+)", _text(error)) if isinstance(error, ValueError) else None
+    if found is None:
+        return ""
+    # it is fsspec that says so
+    protocols: list[str] = getattr(sys.modules.get("fsspec"), "available_protocols", list)()
+    near = difflib.get_close_matches(found[1].lower(), [*_OUR_SCHEMES, *sorted(protocols)], 1, 0.7)
+    meant = f"; did you mean '{near[0]}://'?" if near else ""
     return (
-        f"no file system is called {found.group(1)}:// (known are s3, gs, abfs, hdfs, http, ftp, sftp and others; databases: "
-        "postgresql, sqlite, duckdb)"
-        if found
-        else ""
+        f"no file system is called {found[1]}://{meant} (known are s3, gs, abfs, hdfs, http, ftp, sftp "
+        "and others; databases: postgresql, sqlite, duckdb; streams: kafka, redis, files)"
     )
 
 

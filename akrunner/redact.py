@@ -68,7 +68,7 @@ _ENDINGS_IN_URLS = (
     "access_key_id",
     "accesskey_id",
 )
-#: keys of whom, or for what, are secrets: api_key, and not sort_key or primary_key, which are columns
+#: keys of whom, or for what, are secrets also if they are numbers
 _KEYS = (
     "api access account encryption decryption private secret signing ssh ssl tls client auth master admin root license shared sas storage "
     "subscription service consumer deploy webhook cipher crypto fernet hmac aes rsa jwt app openai anthropic google hf huggingface wandb comet"
@@ -79,13 +79,24 @@ _NUMBERS = re.compile(
     r"(?<![a-z])(api|access|auth|bearer|refresh|session|security)[_-]?tokens(?![a-z])|"
     rf"(?<![a-z])({_KEYS.replace(' ', '|')})[_-]?key|(?<![a-z])(aws|azure|gcp)[a-z_-]{{0,40}}key(?![a-z])|(?:^|\.)key$"
 )
-_PARTS = re.compile(r"(?<![a-z])(auth|dsn)(?![a-z])|credential|cookie|private|authorization|webhook|connection[_-]?str")
-#: names of measures, and of columns, that have such a part in them: max_token, token_size, password_column
+_PARTS = re.compile(
+    r"(?<![a-z])(auth|dsn)(?![a-z])|credential|cookie|private|authorization|webhook|connection[_-]?str|(?<![a-z])key\Z"
+)
+#: names of measures that have such a part in them, as numbers: max_token, token_size
 _MEASURES = re.compile(
     r"(?<![a-z])(max|min|num|n|avg|mean|total)[_-]([a-z]{1,20}[_-])?(token|pin|key|secret|password)\Z|"
     r"(token|pin|key|secret|password|passphrase|passcode|cookie)[_-]?"
-    r"(size|len|length|count|limit|min|max|dim|rate|ratio|weight|dropout|ttl|timeout|budget|memory|bits|bytes|col|columns?)\Z|"
-    r"token[_-](ids?|types?|embed\w{0,20})\Z|pin[_-]memory\Z"
+    r"(size|len|length|count|limit|min|max|dim|rate|ratio|weight|dropout|ttl|timeout|budget|memory|bits|bytes)\Z"
+)
+#: a measure as a text, which may have a unit: 512, 1e-3, 10m, 4 MB
+_MEASURE = re.compile(r"[+-]?[\d.]{1,20}(e[+-]?\d{1,3})?\s?[a-z%]{0,2}", re.IGNORECASE)
+#: names that have such a part in them and are those of columns, of keys that choose rows, or of parts of models: password_column, sort_key
+_OTHERS = re.compile(
+    r"(token|pin|key|secret|password|passphrase|passcode|cookie)[_-]?(col|columns?)\Z|token[_-](ids?|types?|embed\w{0,20})\Z|pin[_-]memory\Z|"
+    r"(?<![a-z])(sort|primary|foreign|partition|group|join|order|cache|row|unique|composite|natural|surrogate|lookup|merge|dedup|id|index|shard|"
+    r"hash|range|label|feature|image|text|input|output|target|dict|json|map|metric|sample|example|column|table|date|time|query|batch|item|record|"
+    r"message|parent|child|dim|dimension|weight|split|bucket|distribution|cluster|state|sequence|def|features|"
+    r"labels|x|y|rng|prng|random|seed|loss|class|name|type|score|tag|title|caption|step|epoch)[_-]?key\Z"
 )
 #: tokens of a language model's vocabulary, which are none: pad_token, eos_token
 _VOCABULARY = re.compile(r"(\w+_)?(pad|eos|bos|unk|oov|mask|sep|cls|start|end|stop|image|special)_?token")
@@ -169,22 +180,16 @@ def secrets(text: str) -> list[str]:
     return sorted((part for part in parts if len(part) >= _SHORTEST_PART and part != _HIDDEN), key=len, reverse=True)
 
 
-def means_secret(name: str) -> bool:
-    """Whether the value of a variable, a parameter or a flag of that name may be a secret: where there is no text around it that says
-    more, a name counts for which `redacted` would have to know its place."""
-    plain = _plain(name)
-    return not _is_none(plain) and (_means_number(plain) or _PARTS.search(plain) is not None)
-
-
 def is_secret(name: str, value: object) -> bool:
-    """Whether a value is a secret, by the name of its variable, parameter or flag. A number is none if it is called `auth` or `private`,
-    and true, false and None never are."""
+    """Whether a value is a secret, by the name of its variable, parameter or flag. Where there is no text around it that says more, a name
+    counts for which `redacted` would have to know its place. A number is none if it is called `auth` or `private`, and true, false and None
+    never are."""
     if value is None or isinstance(value, bool) or (isinstance(value, str) and value.lower() in _NO_SECRETS):
         return False
-    if isinstance(value, (int, float)):
-        plain = _plain(name)
-        return not _is_none(plain) and _means_number(plain)
-    return means_secret(name)
+    plain = _plain(name)
+    if _is_none(plain, value):
+        return False
+    return _means_number(plain) or (not isinstance(value, (int, float)) and _PARTS.search(plain) is not None)
 
 
 def _plain(name: str) -> str:
@@ -192,9 +197,11 @@ def _plain(name: str) -> str:
     return _HUMP.sub("_", name.lstrip("-")).lower()
 
 
-def _is_none(name: str) -> bool:
-    """Whether a name, in lower case, has a secret's name in it, and means something else."""
-    return _VOCABULARY.fullmatch(name) is not None or _MEASURES.search(name) is not None
+def _is_none(name: str, value: object) -> bool:
+    """Whether a name, in lower case, has a secret's name in it, and means something else. Its value may tell: a measure is a number."""
+    if _VOCABULARY.fullmatch(name) is not None or _OTHERS.search(name) is not None:
+        return True
+    return _MEASURES.search(name) is not None and (not isinstance(value, str) or _MEASURE.fullmatch(value) is not None)
 
 
 def _means_number(name: str) -> bool:
@@ -337,8 +344,9 @@ def _of_names(text: str) -> Iterator[_Span]:
             continue
         value = _VALUE.match(text, found.end())
         if value is not None:
-            yield value.start() + (value[0][0] in "\"'"), value.end()
             done = value.end()
+            if text[found.start() - 1 : found.start()] in ("?", "&") or not _is_none(found[1].lower(), value[0].strip("\"'")):
+                yield value.start() + (value[0][0] in "\"'"), done
 
 
 def _of_keys(text: str) -> Iterator[_Span]:
@@ -357,7 +365,7 @@ def _of_keys(text: str) -> Iterator[_Span]:
         else:
             value = _VALUE.match(text, start, stop)
             done = value.end() if value else start
-        if done > start:
+        if done > start and not _is_none(found[2].lower(), text[start:done]):
             yield start, done
 
 
@@ -366,8 +374,6 @@ def _is_secret(name: str, in_url: bool) -> bool:
         if "%" in name:
             name = urllib.parse.unquote(name)
     name = name.lower()
-    if not in_url and _is_none(name):
-        return False
     last = name.rpartition("-")[2]
     if name.startswith(("x-amz-", "x-goog-")) or name.endswith(_ENDINGS):
         return True

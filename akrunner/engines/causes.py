@@ -24,6 +24,8 @@ _PLACE = re.compile(r"\{\{function_node [^}\n]*\}\} ?|Error in user-defined func
 _RAISED = re.compile(r"[\w.]*(?:Error|Exception|Exit): ")
 _NOT_TELLING = re.compile(r"<stack traces|File \"|Detected at node|\[\[\{\{node|(?:\w+: )?Exception encountered when calling ")
 _AUTOGRAPH = re.compile(r"\A['\"]?in user code:")
+#: what is looked up in user_params, and in what is found there: user_params["model"]["units"]
+_LOOKED_UP = re.compile(r"user_params((?:\s*\[[^\[\]\n]*\])+)")
 _SHOWN_COLUMNS = 20
 
 
@@ -91,14 +93,36 @@ def _of_key(record: Mapping[str, Any], columns: Sequence[str], params: Collectio
     key = _KEY.search(record["message"]) if record["type"].rpartition(".")[2] == "KeyError" else None
     name = (key[1] or key[2] or "") if key is not None else ""
     # in the traceback, what stands behind the last of the places is the line that raised
-    of_params = "user_params" in record["traceback"].rpartition('  File "')[2]
-    if key is None or name in params or (name in columns and not of_params):
+    file, _, line = record["traceback"].rpartition('  File "')[2].partition('"')
+    of_params = _asks_param(line, name)
+    if key is None or name in params or (name in columns and of_params is False) or of_params is None:
         return ""
-    if not of_params and _likeness(name, columns) >= _likeness(name, params):
-        return f"if a column was meant: the table has {_listed(columns)}{nearest(name, list(columns))}"
-    if not params:
+    if of_params and not params:
         return f"the job has no user_params: --param {name}=... (user_params=) gives it one"
-    return f"user_params (--param) has {_listed(list(params))}{nearest(name, params)}"
+    if of_params:
+        return f"user_params (--param) has {_listed(list(params))}{nearest(name, params)}"
+    if os.path.basename(file) == "os.py":
+        return f"if an environment variable was meant: --env {name}=... (env=) gives the tasks one"
+    if _likeness(name, columns) >= _likeness(name, params):
+        return f"if a column was meant: the table has {_listed(columns)}{nearest(name, list(columns))}"
+    return f"if a param was meant: the job has {_listed(list(params))}{nearest(name, params)}"
+
+
+def _asks_param(line: str, name: str) -> bool | None:
+    """Whether a line of a script that raised a KeyError looked for that name in `user_params`; None if it did so in the value of a param."""
+    if "user_params" not in line:
+        return False
+    chains = [re.findall(r"\[\s*([^\[\]]*?)\s*\]", found[1]) for found in _LOOKED_UP.finditer(line)]
+    # what is no text in quotes may have any value
+    places = [
+        place
+        for chain in chains
+        for place, key in enumerate(chain)
+        if key[1:-1] == name or not re.fullmatch(r"'[^']*'|\"[^\"]*\"", key)
+    ]
+    if not chains or 0 in places:
+        return True
+    return None if places else False
 
 
 def _likeness(name: str, known: Iterable[str]) -> float:

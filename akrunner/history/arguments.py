@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from akrunner.options import named, of_verb
-from akrunner.redact import is_secret, means_secret, redacted
+from akrunner.redact import is_secret, redacted
 
 _HIDDEN = "***"
 SECRET = "secret"
@@ -70,6 +70,11 @@ def put(made: Kept, name: str, value: Any) -> None:
     if len(json.dumps(made.values.get(name), default=str)) > _MOST:
         made.values[name] = "<too long>"
         made.left_out[name] = "it is too long to be kept"
+
+
+def without_secret(name: str, value: Any) -> Any:
+    """Return the value of a param, or of an environment variable, with *** for the secrets in it. Args: name: the param's, or the variable's."""
+    return _keyed(Kept(), KEYED[0], name, value)
 
 
 def _keyed(made: Kept, where: str, key: str, value: Any) -> Any:
@@ -150,7 +155,8 @@ def _word(flag: str, word: str) -> str:
     # a secret may begin with one -
     if flag and not word.startswith("--") and (flag in _SECRET_FLAGS or (is_secret(flag, word) and not _is_ours(flag))):
         return _HIDDEN
-    begin, rest = ("-u", word[2:]) if word[:2] == "-u" else ("", word)
+    # -ume:password, -ptoken=x
+    begin, rest = (word[:2], word[2:]) if word[:2] in ("-u", "-p") and word[2:] else ("", word)
     flag = begin or flag
     # --param=name=value has two names
     for _ in range(2):
@@ -214,7 +220,7 @@ def hparams(given: Any, hidden: Collection[str] = ()) -> dict[str, bool | float 
     found = {}
     for where, value in _flat(values if isinstance(values, Mapping) else {}, "user_params"):
         name = where.partition(".")[2]
-        secret = name.partition(".")[0] in hidden and (means_secret(name.rpartition(".")[2]) or not _is_number(value))
+        secret = name.partition(".")[0] in hidden and (is_secret(name.rpartition(".")[2], value) or not _is_number(value))
         told = _compared(value)
         within = any(one == where or one.startswith(f"{where}.") for one in made.left_out)
         if not within and not secret and told is not None:

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import IO, Any, Protocol, cast
 
+import fsspec
 import pyarrow as pa
 
 from akrunner.errors import SinkError, SourceError, WriteError
@@ -520,6 +521,11 @@ def _format_of(path: str, given: str | None) -> tuple[str, Codec | None]:
                 f"output: {redacted(path)} has an option of a lakehouse table, and no such table is there; for a new table of Delta "
                 f"write {redacted(url)}"
             )
+        scheme, mark, _ = path.partition("://")
+        if mark and "::" not in scheme:
+            # of a misspelt scheme, it does not matter that no format is named
+            with ours(SinkError, f"output: cannot open {path}"):
+                fsspec.get_filesystem_class(scheme)
         raise SinkError(
             f"output: {redacted(path)} does not say its format ({formats.known_endings(path)}); give output_format= "
             "(--output-format)"

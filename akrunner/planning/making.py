@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from akrunner.checks import check_choice, check_count, check_flag, check_path, s
 from akrunner.engines.registry import engine_of
 from akrunner.errors import ConfigError, ModelError
 from akrunner.foreign import ours, redacted
+from akrunner.history.arguments import without_secret, without_secrets
 from akrunner.io.paths import PathLike
 from akrunner.io.sinks import format_shown
 from akrunner.io.streams import is_stream
@@ -108,7 +109,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
         output_schema=written,
         user_params={name: value_shown(name, value) for name, value in job.user_params.items()},
         env={name: value_shown(name, value) for name, value in job.env.items()},
-        script_args=_words_of(job.script_args),
+        script_args=tuple(without_secrets(job.script_args)),
         limits={
             "start_timeout": job.supervision.start_timeout,
             "stall_timeout": job.supervision.stall_timeout,
@@ -125,13 +126,24 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
 def _trial(job: JobSpec, table: TableSource, requirements: str | None, rows: int) -> Trial:
     """Try the script over a few rows, and hide in its prints the secrets that the plan hides."""
     trial = tried(job, table, requirements, rows)
-    given = {**job.user_params, **job.env}
-    pairs = [
-        (value if isinstance(value, str) else json.dumps(value), value_shown(name, value)) for name, value in given.items()
-    ]
-    pairs += zip(job.script_args, _words_of(job.script_args))
-    hidden = [value for value, plain in pairs if plain == HIDDEN and len(value) >= _SHORTEST]
+    given = [(value, without_secret(name, value)) for name, value in (*job.user_params.items(), *job.env.items())]
+    given += zip(job.script_args, without_secrets(job.script_args))
+    hidden = [part for value, told in given for part in _hidden(value, told) if len(part) >= _SHORTEST]
     return dataclasses.replace(trial, printed=redacted(trial.printed, sorted(hidden, key=len, reverse=True)))
+
+
+def _hidden(value: Any, told: Any) -> Iterator[str]:
+    """Yield what is hidden of a value. Args: told: the value without its secrets."""
+    if isinstance(value, Mapping) and isinstance(told, Mapping):
+        for one, other in zip(value.values(), told.values()):
+            yield from _hidden(one, other)
+    elif isinstance(value, (list, tuple)) and isinstance(told, list):
+        for one, other in zip(value, told):
+            yield from _hidden(one, other)
+    elif isinstance(told, str) and HIDDEN in told and value != told:
+        text = value if isinstance(value, str) else json.dumps(value)
+        before, _, after = told.partition(HIDDEN)
+        yield text.removeprefix(before).removesuffix(after)
 
 
 def _check_meant(verb: str, values: Mapping[str, Any]) -> None:
@@ -166,21 +178,6 @@ def _split(spec: SplitSpec | None) -> str:
     shares = ", ".join(f"{name} {fraction:.4g}" for name, fraction in zip(spec.names, spec.fractions))
     what = "each row's number" if spec.by is None else f"the value of {spec.by!r}"
     return f"{shares}; by a hash of {what}" + (f", seed {spec.seed}" if spec.seed else "")
-
-
-def _words_of(script_args: Sequence[str]) -> tuple[str, ...]:
-    """Return the script's arguments without secrets; the argument after an option like `--password`, which has no value
-    of its own yet, is a secret, too."""
-    before = ["", *script_args]
-    return tuple(
-        HIDDEN
-        if option.startswith("-")
-        and "=" not in option
-        and not word.startswith("-")
-        and value_shown(option.lstrip("-"), word) == HIDDEN
-        else redacted(word)
-        for option, word in zip(before, script_args)
-    )
 
 
 def _words(schema: Schema) -> str:

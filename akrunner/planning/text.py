@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from akrunner.foreign import redacted
-from akrunner.redact import is_secret
+from akrunner.history.arguments import without_secret
 
 #: the indent of lines that continue the line above
 INDENT = " " * 14
@@ -30,10 +30,9 @@ def neat(path: str) -> str:
 
 
 def value_shown(name: str, value: Any) -> str:
-    """Return a value as text, or *** if its name says that it is a secret."""
-    if is_secret(name, value):
-        return HIDDEN
-    text = value if isinstance(value, str) else json.dumps(value)
+    """Return a value as text, with *** in place of the secrets that a run's record does not have."""
+    told = without_secret(name, value)
+    text = told if isinstance(told, str) else json.dumps(told)
     return redacted(f"{name}={text}").partition("=")[2]
 
 

@@ -53,7 +53,8 @@ def _scaled(value: float) -> tuple[int, float]:
 
 def percent(share: float) -> str:
     """Return a share as a percentage, which is 100 only if nothing is left: "45 %"."""
-    return f"{math.floor(share * 100)} %"
+    # 29 of 100 is 0.28999999999999998 times 100
+    return f"{math.floor(share * 100 + 1e-9)} %"
 
 
 def doing(view: View) -> str:

@@ -68,6 +68,9 @@ def _differences(first: Run, second: Run) -> Iterator[Difference]:
 
 def _compared(run: Run, name: str, value: Any) -> Any:
     """Return what is compared of a value: whole paths, as `akrunner rerun` gives them, and one NaN for all of them."""
+    if name in run.left_out:
+        # what stands in its place, as <function learn>, is no path
+        return value
     if name == "script" and isinstance(value, str):
         value = os.path.join(run.cwd, value)
     elif run.verb in HEADS and any(one.name == name for one in of_verb(run.verb)):

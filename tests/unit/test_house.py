@@ -185,6 +185,7 @@ MAY: dict[str, set[str]] = {
         "engines",
         "errors",
         "foreign",
+        "history",
         "io",
         "launch",
         "markup",

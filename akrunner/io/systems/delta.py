@@ -29,7 +29,7 @@ from akrunner.foreign import ours
 from akrunner.io.commits import last_step, still_runs
 from akrunner.io.rename import drop_empty, missing
 from akrunner.io.systems import lakes
-from akrunner.io.systems.base import TableSink, Url, quoted
+from akrunner.io.systems.base import TableSink, Url, check_asked, quoted
 from akrunner.io.systems.database_file import path_of
 from akrunner.io.table import BATCH_ROWS, TableSource
 from akrunner.io.unfinished import came_meanwhile, is_passed_over, partial_of
@@ -137,15 +137,16 @@ def of_table(table: Any, columns: Sequence[str] | None, shown: str) -> TableSour
     """Return a deltalake.DeltaTable as a table, at the version at which it is.
 
     Args:
-        columns: the only columns that are wanted, if it has them all; None: all.
+        columns: the only columns that are wanted; None: all.
         shown: its name in errors.
     Raises:
-        SourceError: deltalake cannot read it.
+        SourceError: deltalake cannot read it, or it lacks a column.
     """
     lakes.library("deltalake", "delta", _WHAT)
     what = f"source: cannot read {shown}"
     schema = _columns(table)
-    if columns is not None and set(columns) <= set(schema.names):
+    if columns is not None:
+        check_asked(columns, schema.names, shown)
         schema = pa.schema([schema.field(name) for name in columns])
 
     def reader(end: str = "") -> pa.RecordBatchReader:

@@ -16,7 +16,7 @@ from akrunner.foreign import ours
 from akrunner.io.commits import last_step
 from akrunner.io.limits import waits_on
 from akrunner.io.sql import check_query, duckdb_reader, heard, in_utc
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, days_lost, quoted, tried
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_asked, check_columns, days_lost, quoted, tried
 from akrunner.io.systems.database_file import Target, check_distinct, check_there, path_of, which_table
 from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import TableSource
@@ -53,7 +53,8 @@ class _DuckDB:
             check_query(query, "select", SourceError)
         with ours(SourceError, what), _read(path, what) as connection:
             text = query.strip().rstrip(";") if query is not None else f"SELECT * FROM {_table(connection, place)}"
-            if columns is not None and set(columns) <= set(connection.sql(text).columns):
+            if columns is not None:
+                check_asked(columns, connection.sql(text).columns, place.shown)
                 text = f"SELECT {', '.join(map(quoted, columns))} FROM ({text}\n)"
             schema = duckdb_reader(connection.sql(f"SELECT * FROM ({text}\n) LIMIT 0")).schema
         running: list[Any] = []

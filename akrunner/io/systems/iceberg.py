@@ -25,7 +25,7 @@ from akrunner.foreign import ours
 from akrunner.io import lakehouse
 from akrunner.io.commits import closing, last_step
 from akrunner.io.systems import lakes
-from akrunner.io.systems.base import TableSink, Url, slices
+from akrunner.io.systems.base import TableSink, Url, check_asked, slices
 from akrunner.io.table import TableSource
 from akrunner.io.unfinished import came_meanwhile
 from akrunner.wire.near import nearest
@@ -92,12 +92,12 @@ def of_table(table: Any, columns: Sequence[str] | None, shown: str, snapshot: in
     """Return a table of pyiceberg as a table, at one snapshot.
 
     Args:
-        columns: the only columns that are wanted, if it has them all; None: all.
+        columns: the only columns that are wanted; None: all.
         shown: its name in errors.
         snapshot: the id of the snapshot, which is read with the columns that the table had then; None: the newest, with the columns
             that the table has now.
     Raises:
-        SourceError: pyiceberg cannot read it.
+        SourceError: pyiceberg cannot read it, or it lacks a column.
     """
     lakes.library("pyiceberg", "iceberg", _WHAT)
     from pyiceberg.io.pyarrow import ArrowScan
@@ -107,8 +107,8 @@ def of_table(table: Any, columns: Sequence[str] | None, shown: str, snapshot: in
         # without an id, pyiceberg gives columns that were added or renamed behind the newest snapshot; its files are planned below
         scan = table.scan(snapshot_id=snapshot)
         known = _columns(scan.projection())
-        only = columns is not None and set(columns) <= set(known.names)
-        if only and columns is not None:
+        if columns is not None:
+            check_asked(columns, known.names, shown)
             scan = scan.select(*columns)
             known = pa.schema([known.field(name) for name in columns])
         schema = pa.schema([field.with_nullable(True) for field in known])

@@ -24,7 +24,7 @@ from akrunner.io.paths import local_path
 from akrunner.io.sql import heard
 from akrunner.io.systems import lakes
 from akrunner.io.systems.adbc import Drawn, asked
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted, slices, tried
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_asked, check_columns, quoted, slices, tried
 from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import TableSource
 
@@ -117,7 +117,9 @@ class Server(abc.ABC):
             contextlib.closing(connection.cursor()) as cursor,
         ):
             schema = _schema_of(cursor, text)
-        if columns is not None and query is None and set(columns) <= set(schema.names):
+        if columns is not None:
+            check_asked(columns, schema.names, place.shown)
+        if columns is not None and query is None:
             text = f"SELECT {', '.join(map(quoted, columns))} FROM {self.named(place.table or '')}"
             schema = pa.schema([schema.field(name) for name in columns])
 

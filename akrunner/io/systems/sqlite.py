@@ -25,7 +25,7 @@ from akrunner.io.limits import waits_on
 from akrunner.io.sql import heard
 from akrunner.io.systems import apart
 from akrunner.io.systems.adbc import Drawn, asked, driver
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, quoted, tried
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_asked, check_columns, quoted, tried
 from akrunner.io.systems.database_file import Target, check_distinct, check_there, path_of, which_table
 from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import BATCH_ROWS, TableSource
@@ -182,7 +182,8 @@ def _described(
     """
     asked(cursor, lambda: cursor.execute(f"SELECT * FROM {rows} LIMIT 0"))
     names: list[str] = cursor.fetch_record_batch().schema.names
-    if columns is not None and set(columns) <= set(names):
+    if columns is not None:
+        check_asked(columns, names, shown)
         names = list(columns)
     found: list[_Column] = []
     for name, (*counts, largest) in zip(names, _counted(cursor, rows, names)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from akrunner.history import arguments
-from akrunner.redact import means_secret
+from akrunner.redact import is_secret, redacted
 
 
 def kept(**given: Any) -> arguments.Kept:
@@ -142,6 +143,7 @@ def test_an_argument_that_is_very_long_is_left_out() -> None:
         (["-p", "max_token=512", "-p", "pin=4711", "--use_auth=true"], "-p max_token=512 -p pin=*** --use_auth=true"),
         (["-p", 'servers=[{"pin": 4711}]', "-p", "x={1"], '-p servers=[{"pin": "***"}] -p x={1'),
         (["-p", "sort_key=b", "--webhook=https://h/T0KEN"], "-p sort_key=b --webhook=***"),
+        (["-ppin=4711", "-plr=1", "-p", "stripe_key=x"], "-ppin=*** -plr=1 -p stripe_key=***"),
     ],
 )
 def test_a_command_line_has_no_secrets(words: list[str], told: str) -> None:
@@ -151,19 +153,32 @@ def test_a_command_line_has_no_secrets(words: list[str], told: str) -> None:
 @pytest.mark.parametrize(
     "name",
     "password DB_PASSWORD passwd passcode API_KEY aws_secret_access_key HF_TOKEN key --api-key cookie AUTH dsn X-Api-Key dbPassword userPin "
-    "access_key secret_key private_key account_key apikey aws_key api_tokens".split(),
+    "access_key secret_key private_key account_key apikey aws_key api_tokens stripe_key kms_key GITHUB_KEY user_key dbKey signing_key_bytes "
+    "password_bytes n_secret token_size".split(),
 )
 def test_a_name_that_means_a_secret(name: str) -> None:
-    assert means_secret(name)
+    assert is_secret(name, "geheim")
 
 
 @pytest.mark.parametrize(
     "name",
-    "lr batch_size epochs tokens max_tokens tokenizer monkey keys author pad_token model_eos_token passes split_by bypass max_new_token token_size "
-    "password_column sort_key primary_key foreign_key partition_key key_column cert".split(),
+    "lr batch_size epochs tokens max_tokens tokenizer monkey keys author pad_token model_eos_token passes split_by bypass "
+    "password_column sort_key primary_key foreign_key partition_key sortKey signature_def_key label_key key_column cert token_type".split(),
 )
 def test_a_name_that_means_none(name: str) -> None:
-    assert not means_secret(name)
+    assert not is_secret(name, "geheim")
+
+
+@pytest.mark.parametrize("name", "max_new_token token_size password_bytes n_secret stripe_key auth".split())
+def test_a_measure_is_no_secret(name: str) -> None:
+    assert not is_secret(name, 512) and is_secret(name, "geheim")
+    assert is_secret(name, "10m") == is_secret(name, "512") == (name in ("stripe_key", "auth"))
+
+
+@pytest.mark.parametrize("text", ["max_token=512", "{'max_token': '10 MB'}", '{"sort_key": "a"}'])
+def test_a_measure_in_a_text_is_no_secret(text: str) -> None:
+    assert redacted(text) == text
+    assert redacted(text.replace("512", "geheim").replace("10 MB", "geheim")) == re.sub("512|10 MB", "***", text)
 
 
 def test_params_that_runs_are_compared_by() -> None:

@@ -133,6 +133,11 @@ def test_refused(name: str, schema: Schema, options: Any, words: str, tmp_path: 
         sink_to(f"{tmp_path}/{name}", schema.arrow, write_examples, **options)
 
 
+def test_a_misspelt_scheme_is_told_before_a_format_is_asked_for() -> None:
+    with pytest.raises(SinkError, match="no file system is called kafak://; did you mean 'kafka://'"):
+        sink_to("kafak://x/y", SCHEMA.arrow, write_examples)
+
+
 @pytest.mark.parametrize(
     ("name", "form", "files"),
     [

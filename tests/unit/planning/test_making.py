@@ -120,20 +120,48 @@ def test_a_split_in_words(plan: Any, given: dict[str, Any], said: str) -> None:
 
 
 def test_secrets_are_in_no_plan(plan: Any) -> None:
-    words = ("--password", "hunter22", "--n", "3", "--token", "--x", "plain", "--api-key=abcd1234", "harmless")
+    words = (
+        "--password",
+        "hunter22",
+        "--n",
+        "3",
+        "--token",
+        "--x",
+        "plain",
+        "--api-key=abcd1234",
+        "-H",
+        "X-Api-Key: hunter22",
+        "-ume:hunter22",
+    )
     made = plan(script_args=words, user_params={"password": "hunter22", "lr": 1}, env={"MY_TOKEN": "hunter22"})
-    assert made.script_args == ("--password", "***", "--n", "3", "--token", "--x", "plain", "--api-key=***", "harmless")
+    assert made.script_args == (
+        "--password",
+        "***",
+        "--n",
+        "3",
+        "--token",
+        "--x",
+        "plain",
+        "--api-key=***",
+        "-H",
+        "X-Api-Key: ***",
+        "-ume:***",
+    )
     assert made.user_params == {"password": "***", "lr": "1"} and made.env == {"MY_TOKEN": "***"}
     assert "hunter22" not in str(made)
 
 
 @pytest.mark.slow
 def test_what_a_plan_hides_is_hidden_in_what_the_script_printed(plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    printed = "hunter22 hunter22more abc 5"
+    printed = "hunter22 hunter22more abc 5 471100 mypassword"
     monkeypatch.setattr(making, "tried", lambda *given: Trial(2, 0, 0.1, None, printed, ()))
-    made = plan(try_rows=2, user_params={"password": "hunter22", "secret": "abc"}, script_args=["--token", "hunter22more"])
+    made = plan(
+        try_rows=2,
+        user_params={"password": "hunter22", "secret": "abc", "db": [{"pin": 471100}]},
+        script_args=["--token", "hunter22more", "-ume:mypassword"],
+    )
     # a short one is part of any word
-    assert made.trial.printed == "*** *** abc 5"
+    assert made.trial.printed == "*** *** abc 5 *** ***"
 
 
 def test_the_limits_are_those_of_the_job(plan: Any) -> None:

@@ -34,7 +34,7 @@ def test_what_is_up_from_a_link_stays_as_it_is(tmp_path: Path) -> None:
     "name, value, shown",
     [
         ("lr", 0.5, "0.5"), ("name", "ä b", "ä b"), ("x", {"a": [1, None]}, '{"a": [1, null]}'), ("flag", True, "true"), ("q", "a=b=c", "a=b=c"), ("empty", "", ""),
-        ("password", "hunter22", "***"), ("API_TOKEN", "abc", "***"), ("pin", 4711, "***"), ("max_token", 512, "512"), ("url", "http://me:secret@h/x", "http://me:***@h/x"),
+        ("password", "hunter22", "***"), ("API_TOKEN", "abc", "***"), ("pin", 4711, "***"), ("max_token", 512, "512"), ("db", {"pin": 4711, "n": [{"auth": "x"}]}, '{"pin": "***", "n": [{"auth": "***"}]}'), ("url", "http://me:secret@h/x", "http://me:***@h/x"),
     ],
 )  # fmt: skip
 def test_a_value_is_shown_as_text_and_a_secret_as_stars(name: str, value: Any, shown: str) -> None:

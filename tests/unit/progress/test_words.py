@@ -48,6 +48,7 @@ def test_bytes() -> None:
 
 def test_only_all_of_it_is_a_hundred_percent() -> None:
     assert [words.percent(one) for one in (0, 0.999, 1.0)] == ["0 %", "99 %", "100 %"]
+    assert [words.percent(step / 100) for step in range(101)] == [f"{step} %" for step in range(101)]
 
 
 def test_a_metric_does_not_fill_the_screen() -> None:

@@ -51,6 +51,12 @@ def test_a_path_does_not_differ_from_the_whole_one_of_a_run_that_was_repeated(ma
     ]
 
 
+def test_what_was_not_kept_is_no_path(make: Make) -> None:
+    for place in ("/a", "/b"):
+        make(cwd=place, script="learn", arguments={"source": "<dict>"}, left_out={"source": "a dict", "script": "a function"})
+    assert [one.name for one in diff("r1", "r2") if one.part != "numbers"] == ["cwd"]
+
+
 def test_a_run_does_not_differ_from_itself(make: Make) -> None:
     make(arguments={"num_workers": 2})
     assert diff("last", "r1") == []

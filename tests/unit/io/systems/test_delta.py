@@ -105,7 +105,8 @@ def test_the_newest_version_and_those_before_it(lake: Path) -> None:
     assert rows(f"{lake}?version=0") == rows(f"delta:///{lake}?version=0") == [(0, "a"), (1, "b"), (2, "a"), (3, "b")]
     assert rows(lake, ["day", "id"])[0] == ("a", 0)
     assert SYSTEM.open(str(lake), None, ["day", "id"]).schema == pa.schema([("day", pa.string()), ("id", pa.int64())])
-    assert rows(lake, ["id", "no"]) == rows(lake)
+    with pytest.raises(SourceError, match="has no column 'ids'.*did you mean 'id'"):
+        rows(lake, ["day", "ids"])
 
 
 def test_the_version_of_a_moment(lake: Path) -> None:

@@ -125,6 +125,8 @@ def test_columns_that_arrow_does_not_have_are_left_alone(file: Path) -> None:
     assert pa.Table.from_batches(source.batches()).to_pylist() == [{"x": 1}]
     with pytest.raises(SourceError, match="column 'b' has DuckDB's type BIT"):
         SYSTEM.open(f"duckdb:///{file}?table=w", None, None)
+    with pytest.raises(SourceError, match="has no column 'xs'.*did you mean 'x'"):
+        SYSTEM.open(f"duckdb:///{file}?table=w", None, ["xs"])
     write(file, "w", [2])
     with contextlib.closing(duckdb.connect(str(file), read_only=True)) as connection:
         assert connection.execute("SELECT x, b FROM w ORDER BY x").fetchall() == [(1, "101"), (2, None)]

@@ -115,7 +115,7 @@ def snapshots(catalog: SqlCatalog) -> int:
 def test_a_table_of_a_catalog(catalog: SqlCatalog) -> None:
     assert is_system(URL) and names_table(URL) and not SYSTEM.in_files(URL)
     assert rows() == [(0, "a"), (1, "b"), (2, "a"), (3, "b")]
-    assert rows(columns=["day", "id"])[0] == ("a", 0) and rows(columns=["no"]) == rows()
+    assert rows(columns=["day", "id"])[0] == ("a", 0)
     assert SYSTEM.open(URL, None, None).schema == X
 
 
@@ -432,6 +432,8 @@ def test_a_table_of_the_library(catalog: SqlCatalog) -> None:
     opened = open_source(catalog.load_table("ns.t"), read_examples=read_examples, columns=["day"])
     table = pa.Table.from_batches(opened.batches())
     assert sorted(table.column("day").to_pylist()) == ["a", "a", "b", "b"] and table.schema.names == ["day"]
+    with pytest.raises(SourceError, match="has no column 'dya'.*did you mean 'day'"):
+        open_source(catalog.load_table("ns.t"), read_examples=read_examples, columns=["dya"])
 
 
 def test_large_batches_are_cut(catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,8 @@ def test_a_table_is_read_as_often_as_it_is_wanted(here: Here) -> None:
     assert table.replayable and "s3cret" not in table.name
     assert rows(table) == rows(table) == [{"id": 1, "s": 7}, {"id": 2, "s": None}, {"id": 3, "s": 9}]
     assert rows(here.open("somewhere://h?table=t", None, ["s"])) == [{"s": 7}, {"s": None}, {"s": 9}]
+    with pytest.raises(SourceError, match="has no column 'ss'.*did you mean 's'"):
+        here.open("somewhere://h?table=t", None, ["ss"])
 
 
 def test_the_server_runs_a_query(here: Here) -> None:

@@ -99,6 +99,9 @@ def test_a_column_of_several_types_is_refused(file: str, values: str, words: str
     run(file, "CREATE TABLE t (x)", f"INSERT INTO t VALUES {values}")
     with pytest.raises(SourceError, match=rf"column 'x' has values of several types \({words}\); .*CAST\(\"x\" AS TEXT\)"):
         read(file)
+    # the columns that are asked for are looked at first
+    with pytest.raises(SourceError, match=r"has no column 'xs' \(it has x\); did you mean 'x'"):
+        SYSTEM.open(f"sqlite:///{file}?table=t", None, ["xs"])
 
 
 def test_tables_views_queries_and_some_of_the_columns(file: str) -> None:
