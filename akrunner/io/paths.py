@@ -426,6 +426,15 @@ def check_apart(files: Files, output: PathLike) -> None:
             raise SinkError(f"output: {shown} matches the input {redacted(pattern)}: the next run would read it, too")
 
 
+def local_place(output: str) -> str | None:
+    """Return the path at which an output lies on this machine, also if a URL (`file://`) names it; None: it does not."""
+    try:
+        fs, path = fsspec.core.url_to_fs(os.path.expanduser(output))
+    except (ValueError, ImportError, TypeError, OSError):
+        return None  # the output's own check reports it
+    return str(path) if is_local(fs) else None
+
+
 def filesystem_of(name: str) -> tuple[fsspec.AbstractFileSystem, str]:
     """Return the file system of a path or URL, and the path there. Raises: SourceError: no file system opens it."""
     check_url("source", name, SourceError)

@@ -9,16 +9,16 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from akrunner import codec
+from akrunner.checks import check_flag, check_path
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted, underway
 from akrunner.io import formats, streams, systems
 from akrunner.io.bad_rows import BadRows, kept
 from akrunner.io.commits import uncommitted
 from akrunner.io.limits import Limits, current, narrowed, under
-from akrunner.io.paths import check_apart, expand
+from akrunner.io.paths import check_apart, expand, local_place
 from akrunner.io.sinks import FirstBatchSink
 from akrunner.prepare.arguments import SchemaLike
-from akrunner.prepare.job import check_output
 from akrunner.prepare.schemas import schema_of
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import OutputSink, RowsSink, file_sink
@@ -34,7 +34,11 @@ def check_stream_output(output: str, overwrite: bool, schema: SchemaLike | None)
     Raises: SinkError: the rows cannot be written there; SchemaError: the schema is wrong.
     """
     known = schema_of(schema, "output_schema")
-    check_output(output, None, overwrite, known.arrow if known is not None else pa.schema([]))
+    check_flag("overwrite", overwrite)
+    path = check_path("output", output, SinkError)
+    with ours(SinkError, f"output: {path}"):
+        # as `stream_sink` opens it
+        file_sink(path, known.arrow if known is not None else pa.schema([]), codec.write_examples, None, overwrite)
 
 
 def check_stream_url(output: str, schema: SchemaLike | None, source: str) -> None:
@@ -54,11 +58,12 @@ def check_not_arriving(source: str, output: str) -> None:
     Args: source: the URL of a stream.
     Raises: SinkError: it does.
     """
-    if source.partition("://")[0].lower() != "files" or output.endswith("/") or "://" in output:
+    if source.partition("://")[0].lower() != "files" or output.endswith("/"):
         return
     from akrunner.io.streams.files import arrives
 
-    if arrives(source, output):
+    path = local_place(output)
+    if path is not None and arrives(source, path):
         raise SinkError(
             f"output: {output} lies in the directory in which files arrive ({redacted(source.partition('?')[0])}), and would be read as one "
             "of them: write to another directory, or name the files to read (?pattern=*.csv)"
@@ -86,8 +91,8 @@ def check_stream_apart(source: str, form: str | None, follow: bool, output: str)
     if source == "-" or follow:
         with ours(SourceError, f"source: {source}"):
             read = os.fstat(0) if source == "-" else os.stat(os.path.expanduser(source))
-        written = os.path.expanduser(output)
-        if os.path.isfile(written) and os.path.samestat(read, os.stat(written)):
+        written = local_place(output)
+        if written is not None and os.path.isfile(written) and os.path.samestat(read, os.stat(written)):
             raise SinkError(
                 f"output: {output} is the input, which would be read and written at the same time; write to another place "
                 "(--output)"

@@ -136,6 +136,14 @@ def test_a_stream_replaces_a_file_only_if_that_is_asked_for(tmp_path: Path) -> N
         check_stream_output(str(tmp_path / "o.csv"), "yes", "a bigint")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["there", "new"])
+def test_a_directory_is_refused_before_a_stream_starts(name: str, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(SinkError, match="is a directory; name a file in it"):
+        check_stream_output(f"{tmp_path}/{name}/", False, "a bigint")
+    assert os.listdir(tmp_path) == ["there"]
+
+
 def test_a_growing_file_is_not_read_and_written_at_once(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n1\n")
     os.link(tmp_path / "t.csv", tmp_path / "same.csv")
@@ -167,6 +175,8 @@ def test_stdin_may_be_the_file_that_is_written(tmp_path: Path) -> None:
         os.dup2(mine, 0)
         with pytest.raises(SinkError, match="is the input"):
             check_stream_apart("-", "csv", False, str(tmp_path / "t.csv"))
+        with pytest.raises(SinkError, match="is the input"):
+            check_stream_apart("-", "csv", False, f"file://{tmp_path}/t.csv")
         check_stream_apart("-", "csv", False, str(tmp_path / "new.csv"))
     finally:
         os.dup2(before, 0)
@@ -223,7 +233,11 @@ def test_a_stream_of_files_does_not_read_what_it_writes(tmp_path: Path) -> None:
     for output in ("out.csv", "new.txt", "link/out.csv", "sub/../out.csv"):
         with pytest.raises(SinkError, match=r"lies in the directory in which files arrive .*write to another directory"):
             check_not_arriving(url, f"{tmp_path}/{output}")
+    for output in (f"file://{tmp_path}/out.csv", f"file:{tmp_path}/out.csv", f"local://{tmp_path}/link/out.csv"):
+        with pytest.raises(SinkError, match="lies in the directory in which files arrive"):
+            check_not_arriving(url, output)
     for output in (
+        f"file://{tmp_path}/sub/out.csv",
         f"{tmp_path}/.out.csv",
         f"{tmp_path}/parts/",
         f"{tmp_path}/sub/out.csv",
