@@ -342,7 +342,9 @@ def _check_delimiter(there: TableSource, form: str, layout: Layout, shown: str) 
         SinkError: it does not.
     """
     known = there.read_from.csv if there.read_from is not None else None
-    if not formats.named(form).delimited or known is None or not known.delimiter or len(there.schema) < 2:
+    own = [name for name in there.schema.names if name not in layout.partition_by]
+    # nothing stands between the cells of a single column
+    if not formats.named(form).delimited or known is None or not known.delimiter or len(own) < 2:
         return
     written = (layout.csv.delimiter if layout.csv is not None else "") or ","
     if written != known.delimiter:

@@ -590,6 +590,17 @@ def test_files_of_a_csv_that_are_added_have_the_delimiter_of_those_that_are_ther
     assert sorted(row["a"] for batch in found.batches() for row in batch.to_pylist()) == [1, 2]
 
 
+def test_a_csv_with_one_column_beside_those_of_directories_is_added_to(tmp_path: Path) -> None:
+    kind = pa.schema([("p", pa.string()), ("a", pa.int64())])
+    layout = Layout(append=True, partition_by=("p",), csv=CsvOptions.of("delimiter=semicolon", "output_csv"))
+    for _ in range(2):
+        out = sink_to(f"{tmp_path}/out/", kind, write_examples, "csv", layout=layout)
+        out.write(CHIEF, pa.record_batch([["x"], [1]], schema=kind))
+        out.commit()
+    found = open_source(f"{tmp_path}/out/", read_examples=read_examples)
+    assert [row for batch in found.batches() for row in batch.to_pylist()] == [{"a": 1, "p": "x"}] * 2
+
+
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz", "t.json.zst"])
 def test_a_json_array(name: str, tmp_path: Path) -> None:
     for form, begins in (("json", b"["), (None, b"{")):
