@@ -31,6 +31,11 @@ _CHANGES = frozenset(
     "vacuum analyze attach detach install load do lock".split()
 )
 
+#: text that PostgreSQL reads with a time of the day, with one that is the beginning of the day, and with a day
+_TIME = r"\d:\d|\d[Tt]\d|\d{8} \d"
+_MIDNIGHT = r"[ Tt]00?(:?00(:?00(\.0*)?)?)?($|[^\d:.])"
+_DAY = r"\d-\w+-\d|\d/\d|\d\.\d+\.\d|\d{8}[ Tt]"
+
 
 def tried(shown: str, query: str | None) -> str:
     """Return what an error says was tried when rows were read. Args: shown: the URL in errors; query: what the database runs, if it
@@ -255,26 +260,74 @@ def days_lost(name: str, kind: str, shown: str) -> SinkError:
 
 
 def check_days(rows: pa.Table, names: Iterable[str], first: int, shown: str) -> None:
-    """Check that moments which a database casts to days are the beginnings of days: it would leave the time away.
+    """Check that moments, and text, which PostgreSQL casts to days are the beginnings of days: it would leave the time away.
 
     Args:
-        names: the columns that are days in the table.
+        names: the columns that are days in the table, or lists of days.
         first: the number of the first row, for errors.
     Raises:
         WriteError: one has a time.
     """
     for name in names:
-        values = rows.column(name)
-        if not pa.types.is_timestamp(values.type):
-            continue
-        # without their zone, moments are in UTC, as the database's session is
-        bare = values.cast(pa.timestamp(values.type.unit))
-        row = pc.index(pc.not_equal(pc.floor_temporal(bare, unit="day"), bare), True).as_py()
-        if row >= 0:
+        for row, value in _first_wrong(rows.column(name), _with_times):
             raise WriteError(
-                f"output: {shown}: row {first + row}, column {name!r}: {bare[row]} is no beginning of a day, and the table's column is a "
+                f"output: {shown}: row {first + row}, column {name!r}: {value} is no beginning of a day, and the table's column is a "
                 "date, which would lose the time"
             )
+
+
+def check_hours(rows: pa.Table, names: Iterable[str], first: int, shown: str) -> None:
+    """Check that text which PostgreSQL casts to times of a day has no day: it would leave the day away.
+
+    Args:
+        names: the columns that are times of a day in the table, or lists of them.
+        first: the number of the first row, for errors.
+    Raises:
+        WriteError: one has a day.
+    """
+    for name in names:
+        for row, value in _first_wrong(rows.column(name), _with_days):
+            raise WriteError(
+                f"output: {shown}: row {first + row}, column {name!r}: {value} has a day, and the table's column is a time, which would "
+                "lose it"
+            )
+
+
+def _first_wrong(column: pa.ChunkedArray, wrong: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
+    """Yield (the number of its row, the value) of the first value of a column, or of its lists, that is wrong; nothing if none is.
+
+    Args:
+        wrong: says of each of many values whether it is; None: they are of a type of which none is.
+    """
+
+    def found(part: pa.ChunkedArray) -> pa.Scalar | None:
+        while is_list(part.type):
+            part = pc.list_flatten(part)
+        if pa.types.is_timestamp(part.type):
+            # without their zone, moments are in UTC, as the database's session is
+            part = part.cast(pa.timestamp(part.type.unit))
+        is_wrong = wrong(part)
+        at = pc.index(is_wrong, True).as_py() if is_wrong is not None else -1
+        return part[at] if at >= 0 else None
+
+    if (value := found(column)) is not None:
+        yield next(row for row in range(len(column)) if found(column.slice(row, 1)) is not None), value
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _with_times(values: pa.ChunkedArray) -> Any:
+    if _is_text(values.type):
+        return pc.and_(pc.match_substring_regex(values, _TIME), pc.invert(pc.match_substring_regex(values, _MIDNIGHT)))
+    if not pa.types.is_timestamp(values.type):
+        return None
+    return pc.not_equal(pc.floor_temporal(values, unit="day"), values)
+
+
+def _with_days(values: pa.ChunkedArray) -> Any:
+    return pc.match_substring_regex(values, _DAY) if _is_text(values.type) else None
 
 
 def slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -31,6 +33,8 @@ _LOOKING = threading.Lock()
 _ROWS = "temp.main.akrunner_rows"
 #: DuckDB's words for times of a day
 _TIMES = ("TIME", "TIME_NS", "TIME WITH TIME ZONE")
+#: DuckDB's words for numbers
+_NUMBERS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$|FLOAT$|DOUBLE$|DECIMAL")
 
 
 class _DuckDB:
@@ -341,7 +345,7 @@ def _check_takes(connection: Any, goal: _Goal, rows: pa.Schema, shown: str) -> N
             raise SinkError(
                 f"output: {shown}: column {name!r} of the table may not be null and has no default, and the rows do not have it"
             )
-        if given.get(name.lower(), "").startswith("TIMESTAMP") and wanted in _TIMES:
+        if given.get(name.lower(), "").startswith("TIMESTAMP") and _unlisted(wanted)[0] in _TIMES:
             raise days_lost(name, wanted, shown)
 
 
@@ -369,23 +373,57 @@ def _casts(connection: Any, goal: _Goal, rows: pa.Schema) -> list[_Cast]:
         wrong = []
         if kind != wanted:
             wrong.append(f"({column} IS NOT NULL AND TRY_CAST({column} AS {wanted}) IS NULL)")
-        # DuckDB would leave the time of a moment away, or its day
-        if wanted == "DATE" and kind.startswith("TIMESTAMP"):
-            wrong.append(f"date_trunc('day', {column}) <> {column}")
-        elif wanted == "DATE" and kind == "VARCHAR":
-            wrong.append(f"TRY_CAST({column} AS TIMESTAMP) <> TRY_CAST({column} AS DATE)")
-        elif wanted in _TIMES and kind == "VARCHAR":
-            wrong.append(f"TRY_CAST({column} AS TIMESTAMP) IS NOT NULL")
-        # DuckDB would make true of 2
-        if wanted == "BOOLEAN" and _is_number(rows.field(name).type):
-            wrong.append(f"{column} NOT IN (0, 1)")
-        elif wanted == "BOOLEAN[]" and kind != wanted and _is_number(getattr(rows.field(name).type, "value_type", pa.null())):
-            wrong.append(f"len(list_filter({column}, lambda one: one NOT IN (0, 1))) > 0")
+        (bare, depth), (bare_wanted, depth_wanted) = _unlisted(kind), _unlisted(wanted)
+        if bare != bare_wanted and depth == depth_wanted:
+            wrong += _in_lists(column, bare, depth, functools.partial(_lossy, kind=bare, wanted=bare_wanted))
         if needed:
             wrong.append(f"{column} IS NULL")
         if wrong:
             found.append(_Cast(name, wanted, " OR ".join(wrong)))
     return found
+
+
+def _unlisted(kind: str) -> tuple[str, int]:
+    """Return DuckDB's words for the type of the values in lists, and how deep these are: ("DATE", 2) for "DATE[][3]"."""
+    bare = re.sub(r"(\[\d*\])+$", "", kind)
+    return bare, kind.count("[", len(bare))
+
+
+def _lossy(value: str, kind: str, wanted: str) -> str:
+    """Return SQL that is true of a value that DuckDB would change without a word; "" if it changes none.
+
+    Args:
+        value: SQL of the value.
+        kind, wanted: DuckDB's words for its type, and for the table's.
+    """
+    # DuckDB would leave the time of a moment away, or its day
+    if wanted == "DATE" and kind.startswith("TIMESTAMP"):
+        return f"date_trunc('day', {value}) <> {value}"
+    if wanted == "DATE" and kind == "VARCHAR":
+        return f"TRY_CAST({value} AS TIMESTAMP) <> TRY_CAST({value} AS DATE)"
+    if wanted in _TIMES and kind == "VARCHAR":
+        return f"TRY_CAST({value} AS TIMESTAMP) IS NOT NULL"
+    # DuckDB would make true of 2
+    if wanted == "BOOLEAN" and _NUMBERS.match(kind):
+        return f"{value} NOT IN (0, 1)"
+    return ""
+
+
+def _in_lists(column: str, kind: str, depth: int, wrong: Callable[[str], str]) -> list[str]:
+    """Return SQL that is true of a column in which a value is wrong, at any depth of its lists; [] if none can be.
+
+    Args:
+        kind: DuckDB's words for the type of the values.
+        depth: how deep the lists are.
+        wrong: returns the same for one value.
+    """
+    if not wrong("one"):
+        return []
+    if not depth:
+        return [wrong(column)]
+    # DuckDB flattens no lists of fixed length
+    values = "flatten(" * (depth - 1) + f"{column}::{kind}{'[]' * depth}" + ")" * (depth - 1)
+    return [f"len(list_filter({values}, lambda one: {wrong('one')})) > 0"]
 
 
 def _wrong(connection: Any, casts: Sequence[_Cast]) -> Sequence[bool | None]:
@@ -501,7 +539,3 @@ class _Writing(Transaction):
         finally:
             self._kept.drop()
             self._target.drop()
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))

@@ -38,6 +38,7 @@ from akrunner.io.systems.base import (
     check_asked,
     check_columns,
     check_days,
+    check_hours,
     check_truths,
     days_lost,
     dotted,
@@ -421,8 +422,9 @@ class _Writing(Transaction):
         self._clears: list[str] = []
         #: the columns that are booleans in the table
         self._truths: list[str] = []
-        #: the columns that are dates in the table
+        #: the columns that are dates in the table, and those that are times of a day; also lists of them
         self._days: list[str] = []
+        self._hours: list[str] = []
         self._rows = 0
 
     def rehearse(self) -> bool:
@@ -474,7 +476,8 @@ class _Writing(Transaction):
             return
         cursor.execute(f"CREATE TEMPORARY TABLE akrunner_rows ({declared}) ON COMMIT DROP")
         self._truths = [one.name for one in self._columns if target.bare[one.name].rstrip("[]") == "boolean"]
-        self._days = [one.name for one in self._columns if target.bare[one.name] == "date"]
+        self._days = [one.name for one in self._columns if target.bare[one.name].rstrip("[]") == "date"]
+        self._hours = [one.name for one in self._columns if target.bare[one.name].startswith("time ")]
         for one in self._columns:
             if one.type.startswith("timestamp") and target.bare[one.name].startswith("time "):
                 raise days_lost(one.name, target.bare[one.name], self._place.shown)
@@ -567,6 +570,7 @@ class _Writing(Transaction):
             self._begin()
         check_truths(rows, self._truths, self._rows, self._place.shown)
         check_days(rows, self._days, self._rows, self._place.shown)
+        check_hours(rows, self._hours, self._rows, self._place.shown)
         self._rows += rows.num_rows
         table, schema, temporary = self._sent_to
         where: dict[str, Any] = {"temporary": True} if temporary else {"db_schema_name": schema} if schema else {}

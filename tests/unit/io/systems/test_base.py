@@ -10,7 +10,18 @@ import pytest
 
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.io.systems import base
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_columns, check_days, check_reads, dotted, quoted, slices
+from akrunner.io.systems.base import (
+    TableSink,
+    Transaction,
+    Url,
+    check_columns,
+    check_days,
+    check_hours,
+    check_reads,
+    dotted,
+    quoted,
+    slices,
+)
 from akrunner.spec import TaskSpec
 
 X = pa.schema([("x", pa.int64())])
@@ -210,3 +221,47 @@ def test_moments_that_become_days_are_beginnings_of_days(kind: pa.DataType) -> N
     check_days(rows[:2], ["d", "n", "t"], 0, "d://h")
     with pytest.raises(WriteError, match="row 12, column 'd': 1969-12-31 12:00:00.* is no beginning of a day"):
         check_days(rows, ["d"], 10, "d://h")
+    within = pa.table({"d": pa.array([None, [[day], None], [[], [day, noon]]], pa.list_(pa.large_list(kind)))})
+    check_days(within[:2], ["d"], 0, "d://h")
+    with pytest.raises(WriteError, match="row 12, column 'd': 1969-12-31 12:00:00.* is no beginning of a day"):
+        check_days(within, ["d"], 10, "d://h")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2020-01-01 01:02:03",
+        "2020-01-01T00:00:01",
+        "2020-01-01 00:00:00.5",
+        "20200101t0102",
+        "20200101 0102",
+        "Jan 1 2020 12:30 PM",
+    ],
+)
+def test_text_that_becomes_a_day_has_no_time(text: str) -> None:
+    good = [
+        "2020-01-01",
+        "2020-01-01 00:00:00+05:30",
+        "2020-01-01T00:00",
+        "2020-01-01 0:00:00.000Z",
+        "20200101 000000",
+        "infinity",
+        None,
+    ]
+    check_days(pa.table({"d": good, "l": [good] * 7}), ["d", "l"], 0, "d://h")
+    for rows in (pa.table({"d": [*good, text]}), pa.table({"d": [good] * 7 + [[None, text]]})):
+        with pytest.raises(
+            WriteError, match=r"row 8, column 'd': .* is no beginning of a day, and the table's column is a date"
+        ):
+            check_days(rows, ["d"], 1, "d://h")
+
+
+@pytest.mark.parametrize(
+    "text", ["2020-01-01 01:02:03", "1/2/2020 01:02", "02-Jan-2020 01:02", "20200101 01:02", "1.2.2020 01:02"]
+)
+def test_text_that_becomes_a_time_of_a_day_has_no_day(text: str) -> None:
+    good = ["01:02:03", "01:02:03.123456", "040506", "04:05:06-08:00", "04:05 PM", "allballs", None]
+    check_hours(pa.table({"t": good, "l": [good] * 7, "n": range(7)}), ["t", "l", "n"], 0, "d://h")
+    for rows in (pa.table({"t": [*good, text]}), pa.table({"t": [good] * 7 + [[None, text]]})):
+        with pytest.raises(WriteError, match="row 8, column 't': .* has a day, and the table's column is a time"):
+            check_hours(rows, ["t"], 1, "d://h")

@@ -41,11 +41,16 @@ def file(tmp_path: Path) -> Path:
         ("CREATE TABLE t (z INTEGER, x INTEGER GENERATED ALWAYS AS (z + 1))", "(?i)generated"),
         ("CREATE TABLE t (x INTEGER, y INTEGER NOT NULL)", "column 'y' of .* may not be null and has no default"),
         ("CREATE TABLE t (x TIME)", "column 'x' has moments, and the table's column is TIME, which would lose their days"),
+        ("CREATE TABLE t (x TIME[])", "the table's column is TIME\\[\\], which would lose their days"),
         ("CREATE SCHEMA a", "columns 'x' and 'X' are one to DuckDB"),
     ],
 )
 def test_a_table_that_takes_no_such_rows_is_told_before_the_job(tmp_path: Path, made: str, words: str) -> None:
-    given = {"CREATE TABLE t (x TIME)": MOMENTS, "CREATE SCHEMA a": pa.schema([*X, ("X", pa.int32())])}.get(made, X)
+    given = {
+        "CREATE TABLE t (x TIME)": MOMENTS,
+        "CREATE TABLE t (x TIME[])": pa.schema([("x", pa.list_(pa.timestamp("us")))]),
+        "CREATE SCHEMA a": pa.schema([*X, ("X", pa.int32())]),
+    }.get(made, X)
     path = tmp_path / "t.duckdb"
     with contextlib.closing(duckdb.connect(str(path))) as connection:
         connection.execute(made)
@@ -226,6 +231,18 @@ def test_a_new_table_may_have_the_name_of_a_variable(file: Path, table: str) -> 
             "'2026-07-01 12:00:00' does not fit the table's column, which is DATE",
         ),
         ("DATE", pa.timestamp("ns", "UTC"), [DAY, DAY, None], NOON, "12:00:00+00' does not fit"),
+        ("DATE[]", pa.list_(pa.timestamp("us")), [[DAY, None], [], None], [DAY, NOON], "does not fit"),
+        (
+            "DATE[][]",
+            pa.list_(pa.list_(pa.timestamp("us", "UTC"))),
+            [[[DAY], None], [[]], None],
+            [[DAY], [NOON]],
+            "does not fit",
+        ),
+        ("DATE[2]", pa.list_(pa.timestamp("us"), 2), [[DAY, None], [DAY, DAY], None], [DAY, NOON], "does not fit"),
+        ("DATE[]", pa.list_(pa.string()), [["2026-01-02"], [None], None], ["2026-01-02 12:00"], "does not fit"),
+        ("TIME[]", pa.list_(pa.string()), [["12:00"], [None], None], ["2026-01-01 12:00"], "does not fit"),
+        ("BOOLEAN[][]", pa.list_(pa.list_(pa.int64())), [[[0]], [[1, 1]], None], [[0], [2]], "does not fit"),
         ("TIME", pa.string(), ["12:00", "12:00:01.5", None], "2026-01-01 12:00", "'2026-01-01 12:00' does not fit"),
     ],
 )
