@@ -97,6 +97,8 @@ class Arriving:
         self._all = True
         #: whether a task has asked to save; why none may, "": they may
         self._saves, self._no_saves = False, ""
+        #: when a server was back that had been away: what came before that says nothing of what it has
+        self._back = 0.0
 
     @property
     def name(self) -> str:
@@ -177,8 +179,10 @@ class Arriving:
                 self._unsaved = True
             if rows:
                 yield batch
-            if batch is not None or not self._source.ready:
+            # only a stream that may end asks, as a source that waits in vain for its ends says that it ends without them
+            if batch is not None or (self._idle is not None and not self._source.ready):
                 came = now = time.monotonic()
+            came = max(came, self._back)
             due = self._due.is_set()
             if due or not rows or now - marked >= _MARK_SECONDS:
                 self._mark(due)
@@ -247,7 +251,8 @@ class Arriving:
                 time.sleep(_TAKE_SECONDS if self._stopped.is_set() else 0)
                 continue
             if since is not None:
-                away = time.monotonic() - since
+                self._back = time.monotonic()
+                away = self._back - since
                 warnings.warn(f"source: {self.name} is back after {away:.0f} s", RuntimeWarning, stacklevel=2)
             return found
 

@@ -513,6 +513,8 @@ class Messages(Client):
             # the callbacks of a rebalance come here, too; messages, which wait for the next call, do not
             raise Away(f"{self.name} is away ({self.down})") from None
         self.down = None
+        # they could tell nothing meanwhile
+        self._told_ends.came()
 
     def _note_end(self, message: Any) -> None:
         """Note that a partition has ended so far, or an error."""

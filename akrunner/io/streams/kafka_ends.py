@@ -27,7 +27,7 @@ class Ends:
         self._warned = False
 
     def came(self) -> None:
-        """Note that messages, or partitions, have come."""
+        """Note that messages, or partitions, have come, or that brokers are back."""
         self._came = time.monotonic()
 
     def told(self, partition: int, offset: int) -> None:

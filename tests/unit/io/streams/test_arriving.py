@@ -126,6 +126,26 @@ def test_a_stream_ends_when_it_is_idle_but_not_before_it_is_ready() -> None:
     assert len(rounds) > 3
 
 
+def test_a_stream_that_never_ends_does_not_ask_whether_all_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(source: Source) -> bool:
+        raise AssertionError("it would warn that it ends without some")
+
+    source = Source(1, None, None)
+    one = Arriving(source, 5.0)
+    source.stop = one.stop
+    monkeypatch.setattr(Source, "ready", property(asked))
+    assert [batch.num_rows for batch in one.batches()] == [1]
+
+
+def test_the_time_in_which_a_server_is_away_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Source(1, Away("away"), Away("away"), Away("away"), None, None, 2)
+    one = Arriving(source, 5.0, idle=0.5)
+    source.stop = one.stop
+    monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.25)
+    with pytest.warns(RuntimeWarning, match="away|is back"):
+        assert [batch.num_rows for batch in one.batches()] == [1, 2]
+
+
 def test_bad_rows_that_come_keep_a_stream_from_being_idle() -> None:
     source = Source(*[0, None] * 20, 1)
     take = source.take

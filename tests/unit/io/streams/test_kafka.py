@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import types
+import warnings
 from typing import Any
 
 import pyarrow as pa
@@ -127,7 +128,11 @@ def test_brokers_that_are_down_are_away_until_one_answers(made: list[Any], monke
         patch.setattr(consumer, "list_topics", refuse)
         with pytest.raises(Away, match="kafka://a,b:1/t is away"):
             messages.take(0.1)
+    messages._told_ends._came -= 100
     assert messages.take(0.1) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not messages.ready, "brokers that are back have their time to tell where partitions end"
 
 
 def test_a_broker_that_does_not_answer_is_named_at_the_start(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
