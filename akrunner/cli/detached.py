@@ -176,7 +176,12 @@ def status(
 
 def _goes_on(job: str | None, flink_master: str | None) -> str:
     """Return what is said behind a signal by a command that waits for a job. Args: as the command line has them."""
-    return f"the job goes on (akrunner cancel {job}{f' --flink-master {flink_master}' if flink_master else ''})"
+    return f"the job goes on (akrunner cancel {job}{_at(flink_master)})"
+
+
+def _at(flink_master: str | None) -> str:
+    """Return how a command that is proposed names the cluster. Args: flink_master: the option as it was given."""
+    return f" --flink-master {flink_master}" if flink_master else ""
 
 
 def _code(job: Status, waited: bool) -> int:
@@ -296,7 +301,7 @@ def cancel(
     from akrunner import detached
 
     where, found = _place(job, flink_master)
-    with looking(f"`akrunner status {job}` says whether the job has ended"):
+    with looking(f"`akrunner status {job}{_at(flink_master)}` says whether the job has ended"):
         ended = detached.cancel(where, found)
     with telling(f"the job was ended: {ended.id} {ended.state}"):
         if as_json:

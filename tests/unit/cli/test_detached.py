@@ -201,7 +201,7 @@ def test_lines_are_kept_if_the_cluster_goes_behind_them(
         ("status 1", "status", ""),
         ("status", "listed", ""),
         ("logs 1", "logs", ""),
-        ("cancel 1", "cancel", "; `akrunner status 1` says whether the job has ended"),
+        ("cancel 1", "cancel", "; `akrunner status 1 --flink-master h:1` says whether the job has ended"),
     ],
 )
 def test_a_signal_to_a_command_that_looks_at_a_job_stops_no_job(
