@@ -450,6 +450,9 @@ class Messages(Client):
         self._gone(consumer, partitions)
 
     def _gone(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        if self._consumer is not None and consumer is not self._consumer:
+            # one that was left, and tells it late: the next one may have these partitions already
+            return
         with self._lock:
             self._told_ends.forget(one.partition for one in partitions)
             for one in partitions:

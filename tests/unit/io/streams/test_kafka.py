@@ -482,3 +482,12 @@ def test_a_signal_is_heard_while_brokers_are_silent(monkeypatch: pytest.MonkeyPa
     source.close()
     assert len(threads) == 2 and threading.main_thread() not in threads, "and a close that takes long is left alone"
     over.set()
+
+
+def test_a_consumer_that_was_left_takes_no_partitions_from_the_next_one(made: list[Any]) -> None:
+    messages, old = source(made)
+    messages.connect()
+    made[-1].calls["on_assign"](made[-1], [Partition("t", 0, -1)])
+    old.calls["on_revoke"](old, [Partition("t", 0, -1)])
+    made[-1].coming = [[Message(b'{"id": 1}', 0, 7)]]
+    assert messages.take(0.1).to_pylist() == [{"id": 1}]
