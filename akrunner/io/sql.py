@@ -32,6 +32,12 @@ from akrunner.schema import replaced
 _BEFORE, _BEHIND = "SELECT ", " FROM input"
 #: the table in a query, and what it is called while its rows are copied for one that reads them more than once
 _INPUT, _STREAM = re.compile(r"\binput\b", re.IGNORECASE), "akrunner_input"
+#: what begins a part of a query that reads its table again and again, though it names it once
+_REPEATS = re.compile(r"\b(?:recursive|pivot(?:_wider)?)\b", re.IGNORECASE)
+#: what in a query is no word of SQL: comments, texts and quoted names
+_QUOTED = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|(\$\w*\$).*?\1""", re.DOTALL)
+#: what DuckDB says of rows that come once if a query reads them again
+_CONSUMED = "already been consumed"
 _FROM = re.compile(r"\bfrom\b", re.IGNORECASE)
 #: the words with which a query begins, and how similar a misspelt word must be to be taken for one of them
 _BEGINNINGS, _ALIKE = ("SELECT", "WITH", "FROM", "VALUES"), 0.7
@@ -155,8 +161,30 @@ def _check_case(query: str, schema: pa.Schema) -> None:
             )
 
 
-def _scans(query: str, schema: pa.Schema) -> list[dict[str, Any]]:
-    """Return what DuckDB's plan says of each scan of the table that a query makes; none if DuckDB refuses the query."""
+def _reads_again(query: str, schema: pa.Schema) -> bool:
+    """Whether a query may read its table more than once."""
+    if _REPEATS.search(_QUOTED.sub(" ", query)):
+        return True
+    if len(_INPUT.findall(query)) < 2:
+        return False
+    scans = _scans(query, schema)
+    # a query that also reads files has no plan
+    return scans is None or len(scans) > 1
+
+
+def _told(error: Exception) -> str:
+    """Return what DuckDB says of a query that failed, without what only a program could follow."""
+    if _CONSUMED in str(error):
+        return (
+            "the query reads its table again in a way that cannot be seen ahead, and the rows come once: name `input` once, in "
+            "WITH t AS MATERIALIZED (FROM input) SELECT ... FROM t, and read t as often as you like"
+        )
+    return _OTHER_TABLES.sub("", str(error))
+
+
+def _scans(query: str, schema: pa.Schema) -> list[dict[str, Any]] | None:
+    """Return what DuckDB's plan says of each scan of the table that a query makes; none if DuckDB refuses the query. None: there is no
+    plan, as the query also reads something else than the table."""
     import duckdb
 
     with contextlib.closing(duckdb.connect(config={"enable_external_access": "false"})) as connection:
@@ -166,6 +194,8 @@ def _scans(query: str, schema: pa.Schema) -> list[dict[str, Any]]:
             # the plan must not be made for a table that is known to be empty
             connection.execute("SET disabled_optimizers='statistics_propagation'")
             plan = json.loads(connection.execute(f"EXPLAIN (FORMAT JSON) {query}").fetchall()[0][1])
+        except duckdb.PermissionException:
+            return None
         except (duckdb.Error, ValueError, IndexError):
             return []
     return [node["extra_info"] for node in _nodes(plan) if "Table" in node.get("extra_info", {})]
@@ -319,7 +349,7 @@ class _Query:
         in_utc(self._connection)
         self._rows: pa.RecordBatchReader | None = None
         # rows come once: those of a table that the query reads more than once are kept
-        self._again = len(_INPUT.findall(query)) > 1 and len(_scans(query, table.schema)) > 1
+        self._again = _reads_again(query, table.schema)
         reader = pa.RecordBatchReader.from_batches(table.schema, _kept(table.batches(), self._failed))
         try:
             # this refuses columns of types that DuckDB does not have
@@ -334,7 +364,7 @@ class _Query:
             if self._failed:
                 raise self._failed[0] from None
             columns = ", ".join(table.schema.names)
-            said = _OTHER_TABLES.sub("", str(e))
+            said = _told(e)
             raise SourceError(f"select: {said}\n(the table is called `input`; its columns: {columns})") from None
         finally:
             if self._rows is None:
@@ -357,7 +387,7 @@ class _Query:
         try:
             yield from self._rows or ()
         except (duckdb.Error, pa.ArrowException, OSError) as e:
-            raise self._failed[0] if self._failed else SourceError(f"select: {e}") from None
+            raise self._failed[0] if self._failed else SourceError(f"select: {_told(e)}") from None
         finally:
             self._connection.close()
 

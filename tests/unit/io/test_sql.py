@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -13,6 +14,7 @@ import pytest
 
 from akrunner import codec
 from akrunner.errors import SourceError
+from akrunner.io import sql
 from akrunner.io.sources import open_source
 from akrunner.io.sql import columns_read, heard, interrupting
 
@@ -156,6 +158,42 @@ def test_a_query_may_read_its_table_more_than_once(query: str, rows: list[dict[s
     table = selected(query)
     assert [row for batch in table.batches() for row in batch.to_pylist()] == rows
     assert [row for batch in table.batches() for row in batch.to_pylist()] == rows, "and once more"
+
+
+RECURSIVE = (
+    "WITH RECURSIVE w(n, v) AS (SELECT 0, 0.0 UNION ALL SELECT n + 1, i.x FROM w JOIN input i ON i.x = w.v + 1 WHERE n < 10) "
+    "SELECT v FROM w ORDER BY v"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT * FROM (PIVOT input ON x USING count(*))", [{"1.0": 1, "2.0": 1}]),
+        ("SELECT * FROM (pivot_wider input ON x USING count(*))", [{"1.0": 1, "2.0": 1}]),
+        (RECURSIVE, [{"v": 0.0}, {"v": 1.0}, {"v": 2.0}]),
+        ("SELECT i.x FROM input i JOIN input j USING (x) JOIN '{file}' o ON o.b = i.x", [{"x": 2.0}]),
+    ],
+)
+def test_a_table_that_is_read_again_though_no_plan_says_so_is_kept(query: str, rows: list[Any], tmp_path: Path) -> None:
+    file = tmp_path / "other.csv"
+    file.write_text("b\n2\n")
+    table = selected(query.replace("{file}", str(file)))
+    assert [row for batch in table.batches() for row in batch.to_pylist()] == rows
+
+
+def test_a_query_that_reads_its_table_again_unseen_is_told_what_helps() -> None:
+    hidden = RECURSIVE.replace("'", "''")
+    with pytest.raises(SourceError, match="rows come once: name `input` once, in WITH t AS MATERIALIZED") as caught:
+        list(selected(f"SELECT * FROM query('{hidden}')").batches())
+    assert "RecordBatchReader" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT 'pivot' AS a FROM input", 'SELECT x AS "recursive" FROM input -- pivot', "x /* pivot */"]
+)
+def test_a_table_that_is_read_once_is_not_kept(query: str) -> None:
+    assert not sql._reads_again(query, TABLE.schema)
 
 
 def test_columns_whose_names_differ_only_in_case_are_not_mixed_up() -> None:
