@@ -34,6 +34,8 @@ _BEFORE, _BEHIND = "SELECT ", " FROM input"
 _INPUT, _STREAM = re.compile(r"\binput\b", re.IGNORECASE), "akrunner_input"
 #: what begins a part of a query that reads its table again and again, though it names it once
 _REPEATS = re.compile(r"\b(?:recursive|pivot(?:_wider)?)\b", re.IGNORECASE)
+#: what makes columns of values, so that the plan for a table without rows lacks the columns that these come from
+_PIVOT = re.compile(r"\bpivot(?:_wider)?\b", re.IGNORECASE)
 #: what in a query is no word of SQL: comments, texts and quoted names
 _QUOTED = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|(\$\w*\$).*?\1""", re.DOTALL)
 #: what DuckDB says of rows that come once if a query reads them again
@@ -97,12 +99,15 @@ def selected(table: TableSource, select: str, left: Callable[[], float | None] |
     query = _whole(select)
     is_query = query == select
     check_query(query, "select", SourceError)
-    _check_case(query, table.schema)
+    mixed = _check_case(query, table.schema)
     try:
         running = [_Query(table, query, left)]
     except SourceError as e:
         raise e if is_query else _as_written(e, select) from None
     first = running[0]
+    if mixed is not None:
+        first.close()
+        raise mixed
 
     def again() -> Iterator[pa.RecordBatch]:
         # there is no limit here: the job that reads the table again has its own
@@ -135,17 +140,35 @@ def columns_read(select: str, schema: pa.Schema) -> set[str]:
     query = _whole(select)
     check_query(query, "select", SourceError)
     scans = _scans(query, schema)
-    if not scans or any("Projections" not in one for one in scans):
+    if not scans or any("Projections" not in one for one in scans) or _PIVOT.search(_QUOTED.sub(" ", query)):
         return set(schema.names)
-    shown = json.dumps([[one["Projections"], one.get("Filters")] for one in scans])
-    return {name for name in schema.names if re.search(rf"\b{re.escape(name)}\b", shown)}
+    return {name for one in scans for name in _names(one, schema.names)}
 
 
-def _check_case(query: str, schema: pa.Schema) -> None:
+def _names(scan: dict[str, Any], names: list[str]) -> set[str]:
+    """Return which of a table's columns a scan reads."""
+    # DuckDB writes a name as it is, with a line for each, and that of a part of a struct behind it
+    lines = f"\n{_text(scan['Projections'])}\n"
+    read = {name for name in names if f"\n{name}\n" in lines or f"\n{name}." in lines}
+    filters = _text(scan.get("Filters"))
+    if not any("'" in name for name in names):
+        filters = _STRING.sub("''", filters)
+    # the longest first: a column `x y` is no `x`
+    some = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True) if name)
+    return read.union(re.findall(rf"(?<!\w)(?:{some})(?!\w)", filters))
+
+
+def _text(told: Any) -> str:
+    """Return what a plan says of something, which is a list if it has more than one line."""
+    return "\n".join(told) if isinstance(told, list) else told or ""
+
+
+def _check_case(query: str, schema: pa.Schema) -> SourceError | None:
     """Check that a query reads no columns whose names differ only in case, which DuckDB takes for one.
 
+    Returns: the error to raise if DuckDB does run the query, for which it has shown no plan; its own reason to refuse it comes first.
     Raises:
-        SourceError: it does.
+        SourceError: it does, as DuckDB's plan shows.
     """
     alike: dict[str, list[str]] = {}
     # two columns of the very same name are told apart by a query, as a and a_1
@@ -155,10 +178,14 @@ def _check_case(query: str, schema: pa.Schema) -> None:
     read = columns_read(query, schema) if mixed else set()
     for names in mixed:
         if read.intersection(names):
-            raise SourceError(
+            wrong = SourceError(
                 f"select: the names of the columns {' and '.join(map(repr, names))} differ only in case, and SQL would take them for one: "
                 "rename them where the table is made; columns= (--columns) without select= tells them apart"
             )
+            if not _scans(query, schema):
+                return wrong
+            raise wrong
+    return None
 
 
 def _reads_again(query: str, schema: pa.Schema) -> bool:
@@ -390,6 +417,11 @@ class _Query:
             raise self._failed[0] if self._failed else SourceError(f"select: {_told(e)}") from None
         finally:
             self._connection.close()
+
+    def close(self) -> None:
+        """End a query whose rows nobody has begun to read."""
+        self.stop()
+        self._connection.close()
 
     def stop(self) -> None:
         """Interrupt the query; a thread that is reading its rows gets an error."""

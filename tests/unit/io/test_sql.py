@@ -124,6 +124,7 @@ COLUMNS = pa.schema([("path", pa.string()), ("bytes", pa.binary()), ("width", pa
             {"path", "width"},
         ),
         ("SELECT a.path FROM input a JOIN input b ON a.width = b.width", {"path", "width"}),
+        ("SELECT * FROM (PIVOT input ON path USING sum(width))", {"path", "bytes", "width"}),
         # what has no plan, or none with the table in it, needs all
         ("nonsense", {"path", "bytes", "width"}),
         ("SELECT 1", {"path", "bytes", "width"}),
@@ -203,3 +204,50 @@ def test_columns_whose_names_differ_only_in_case_are_not_mixed_up() -> None:
             open_source(table, read_examples=codec.read_examples, select=wrong)
     right = open_source(table, read_examples=codec.read_examples, select="b")
     assert [batch.to_pylist() for batch in right.batches()] == [[{"b": 3}]]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT nope FROM input", 'column "nope" not found'),
+        ("nope", 'column "nope" not found'),
+        ("SELECT b FROM inputs", "Table with name inputs does not exist"),
+        ("SELECT 1 FROM input WHERE", "syntax error"),
+        # DuckDB refuses the plan of the first, but not the query
+        ("SELECT * FROM (PIVOT (SELECT a, b FROM input) ON b USING sum(a))", "the columns 'a' and 'A' differ only in case"),
+        ("SELECT * FROM (PIVOT input ON b USING sum(a))", "the columns 'a' and 'A' differ only in case"),
+    ],
+)
+def test_a_query_that_duckdb_refuses_is_told_with_its_reason(query: str, words: str) -> None:
+    """Whatever columns the table has."""
+    table = pa.table({"a": [1], "A": [2], "b": [3]})
+    with pytest.raises(SourceError, match=words) as caught:
+        open_source(table, read_examples=codec.read_examples, select=query)
+    assert ("differ only in case" in str(caught.value)) == ("differ" in words)
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ('SELECT "x y" FROM input', {"x y"}),
+        ('SELECT "x y" FROM input WHERE "x y" > 3', {"x y"}),
+        ('SELECT "x y" FROM input WHERE "x y" <> 3 AND t = \'x\'', {"x y", "t"}),
+        ('SELECT "x y" FROM input WHERE x > 3', {"x", "x y"}),
+        ('SELECT 1 FROM input WHERE "x%" > 3', {"x%"}),
+        ("SELECT s.x FROM input", {"s"}),
+        ('SELECT "z\ny", t FROM input', {"z\ny", "t"}),
+        ('SELECT " x", t FROM input', {" x", "t"}),
+    ],
+)
+def test_a_column_is_read_by_its_whole_name(query: str, columns: set[str]) -> None:
+    names = ("x", "x y", "t", "x%", "z\ny", " x")
+    schema = pa.schema(
+        [*((name, pa.string() if name == "t" else pa.int64()) for name in names), ("s", pa.struct([("x", pa.int64())]))]
+    )
+    assert columns_read(query, schema) == columns
+
+
+def test_a_longer_name_is_not_one_that_differs_in_case() -> None:
+    table = pa.table({"x": [1], "X": [2], "x y": [3]})
+    right = open_source(table, read_examples=codec.read_examples, select='SELECT "x y" FROM input WHERE "x y" > 2')
+    assert [batch.to_pylist() for batch in right.batches()] == [[{"x y": 3}]]
