@@ -153,13 +153,13 @@ def is_name(name: str) -> bool:
     return re.fullmatch(r"r\d+|last(-\d+)?", name) is not None
 
 
-def prune(folder: str, keep: Bounds, spare: Collection[int] = ()) -> list[str]:
+def prune(folder: str, keep: Bounds, spare: Collection[int] = ()) -> tuple[list[str], list[str]]:
     """Remove runs beyond the bounds, the oldest first; never one that is running.
 
     Args: spare: numbers of runs that stay in any case.
-    Returns: the names of those that were removed, the oldest first.
+    Returns: the names of those that were removed, the oldest first, and of those that could not be removed.
     """
-    now, total, gone = time.time(), 0, []
+    now, total, gone, left = time.time(), 0, [], []
     for number in numbers(folder):
         path = path_of(folder, number)
         size, changed = _measured(path)
@@ -170,7 +170,9 @@ def prune(folder: str, keep: Bounds, spare: Collection[int] = ()) -> list[str]:
         if not os.path.exists(path):
             total -= size
             gone.append(f"r{number}")
-    return gone[::-1]
+        else:
+            left.append(f"r{number}")
+    return gone[::-1], left[::-1]
 
 
 def prune_sometimes(folder: str, spare: Collection[int]) -> threading.Thread | None:

@@ -292,7 +292,7 @@ def prune(days: float | None = None, size: int | str | None = None) -> list[str]
     Returns:
         the names of the runs that were removed, the oldest first.
     Raises:
-        ConfigError: an argument, or the environment variable in its place, is wrong.
+        ConfigError: an argument, or the environment variable in its place, is wrong; or runs cannot be removed.
     """
     root = places.root(make=False)
     usual = places.bounds() if days is None or size is None else places.Bounds()
@@ -300,4 +300,11 @@ def prune(days: float | None = None, size: int | str | None = None) -> list[str]
         places.days_of(days, "days") if days is not None else usual.days,
         places.size_of(size, "size") if size is not None else usual.size,
     )
-    return places.prune(root, keep) if root is not None else []
+    if root is None:
+        return []
+    gone, left = places.prune(root, keep)
+    if left:
+        raise ConfigError(
+            f"prune: {len(left)} of {len(gone) + len(left)} runs cannot be removed from {root}, such as {left[0]}: see who may write there"
+        )
+    return gone

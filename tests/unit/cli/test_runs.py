@@ -16,7 +16,7 @@ from rich.text import Text
 
 from akrunner.cli import runs as shown
 from akrunner.cli.main import main
-from akrunner.history import record
+from akrunner.history import places, record
 from akrunner.reports import page
 from akrunner.runs import listed, serving
 from tests.unit.runs.conftest import make
@@ -169,6 +169,17 @@ def test_runs_are_removed(make: Make, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["runs", "prune", "--all", "--days", "1"]) == 2 and "--all removes all runs" in capsys.readouterr().err
     assert main(["runs", "prune", "--all", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["removed"] == ["r1", "r2"]
+
+
+def test_runs_that_cannot_be_removed_are_an_error(
+    make: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make()
+    make()
+    monkeypatch.setattr(places, "remove", lambda path: None)
+    assert main(["runs", "prune", "--all"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "prune: 2 of 2 runs cannot be removed from " in told and "such as r1: see who may write there" in told
 
 
 @pytest.mark.parametrize(

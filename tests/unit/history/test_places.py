@@ -17,6 +17,7 @@ import pytest
 from akrunner.errors import ConfigError
 from akrunner.history import places, record
 from akrunner.history.record import Record
+from akrunner.leftovers import remove
 
 DAY = 86_400.0
 
@@ -151,21 +152,28 @@ def test_old_runs_go_and_running_ones_stay(root: str) -> None:
     made(root, record.RUNNING, days=40)
     made(root, days=40)
     made(root, days=1)
-    assert places.prune(root, places.Bounds(days=30), spare=(3,)) == ["r1"]
+    assert places.prune(root, places.Bounds(days=30), spare=(3,)) == (["r1"], [])
     assert places.numbers(root) == [4, 3, 2]
 
 
 def test_the_newest_that_fit_stay(root: str) -> None:
     for _ in range(4):
         made(root, size=100_000)
-    assert places.prune(root, places.Bounds(size=250_000)) == ["r1", "r2"]
+    assert places.prune(root, places.Bounds(size=250_000)) == (["r1", "r2"], [])
+
+
+def test_runs_that_cannot_be_removed_are_told(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        made(root)
+    monkeypatch.setattr(places, "remove", lambda path: None if path.endswith("r2") else remove(path))
+    assert places.prune(root, places.Bounds(days=0)) == (["r1", "r3"], ["r2"])
 
 
 def test_a_directory_that_is_being_made_stays_and_one_that_was_given_up_goes(root: str) -> None:
     for days in (0.0, 40.0):
         _, path = places.claim(root)
         os.utime(path, (time.time() - days * DAY,) * 2)
-    assert places.prune(root, places.Bounds(days=0)) == ["r2"]
+    assert places.prune(root, places.Bounds(days=0)) == (["r2"], [])
 
 
 def test_it_is_done_once_an_hour_and_not_by_the_first_run(root: str) -> None:
@@ -228,7 +236,7 @@ def test_a_run_of_another_machine_is_gone_when_nothing_is_written(
     for one in (*Path(path).iterdir(), Path(path)):
         os.utime(one, (time.time() - minutes * 60,) * 2)
     assert places.is_gone(found, path) is gone
-    assert places.prune(root, places.Bounds(days=0)) == (["r1"] if gone or state != record.RUNNING else [])
+    assert places.prune(root, places.Bounds(days=0)) == (["r1"] if gone or state != record.RUNNING else [], [])
 
 
 def test_a_run_without_a_process_is_not_gone(root: str) -> None:
