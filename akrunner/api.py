@@ -26,7 +26,7 @@ from akrunner.running.observer import check_observer
 from akrunner.running.outputs import keeping, run_into
 from akrunner.running.result import Result
 from akrunner.stream_job import StreamJob
-from akrunner.tables.opening import OutputSink, open_sink
+from akrunner.tables.opening import OutputSink, open_sink, opened_later
 from akrunner.telling.listeners import Telling
 
 
@@ -170,9 +170,7 @@ def _run(
         sink = open_sink(path, schema.arrow, codec.write_examples, output_format, overwrite, layout)
     else:
         # the output is no table by name: `prepare` makes sure that such an output has an output schema
-        sink = FirstBatchSink(
-            path, lambda columns: open_sink(path, columns, codec.write_examples, output_format, overwrite, layout)
-        )
+        sink = FirstBatchSink(path, opened_later(path, codec.write_examples, output_format, overwrite, layout))
     with kept(prepared.table.bad):
         outcome = run_into(
             sink,

@@ -16,6 +16,7 @@ from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.limits import opened
 from akrunner.io.sinks import FileSink, PartsSink, SortedSink
 from akrunner.io.sql import columns_read
+from akrunner.io.systems.base import made_meanwhile
 from akrunner.io.table import TableSource
 from akrunner.io.writers import ExampleWriter
 from akrunner.schema import Schema
@@ -265,6 +266,28 @@ def open_sink(
     """Open a job's output as `akrunner.io.sinks.sink_to` does (see there); it may also be a table by name, or one of a system
     of tables."""
     return opened(path, lambda: _open_sink(path, schema, write_examples, form, overwrite, layout))
+
+
+def opened_later(
+    path: str, write_examples: ExampleWriter, form: str | None, overwrite: bool, layout: Layout
+) -> Callable[[pa.Schema], OutputSink]:
+    """Return what opens a job's output when its first rows come, which know its columns; the arguments and errors are those of
+    `open_sink`. If it is a table that is not there yet, another one must not have come until then."""
+
+    def now(columns: pa.Schema) -> OutputSink:
+        return open_sink(path, columns, write_examples, form, overwrite, layout)
+
+    before = now(pa.schema([])) if systems.is_system(path) else None
+    if not isinstance(before, systems.TableSink) or not before.is_new:
+        return now
+
+    def still_new(columns: pa.Schema) -> OutputSink:
+        sink = now(columns)
+        if isinstance(sink, systems.TableSink) and not sink.is_new:
+            raise made_meanwhile(sink.path)
+        return sink
+
+    return still_new
 
 
 def _open_sink(

@@ -33,7 +33,7 @@ from akrunner.errors import AkrunnerError, SourceError
 from akrunner.io.commits import last_step
 from akrunner.io.limits import waited
 from akrunner.io.sql import heard
-from akrunner.io.systems.base import TableSink, Transaction, Url
+from akrunner.io.systems.base import TableSink, Transaction, Url, made_meanwhile
 from akrunner.io.systems.database_file import path_of
 from akrunner.io.table import TableSource
 
@@ -101,14 +101,16 @@ class Apart:
 
     def output(self, url: str, schema: pa.Schema, overwrite: bool) -> TableSink:
         """Return a sink, as `System.output` does."""
-        asked = {"url": url, "overwrite": overwrite}
+        asked: dict[str, Any] = {"url": url, "overwrite": overwrite}
         with self._server({**asked, "do": "check"}, schema.empty_table()) as server:
-            server.hear()
+            is_new: bool = server.hear()["is_new"][0].as_py()
+        asked.update(do="write", must_be_new=is_new)
         return TableSink(
             Url.parse(url).shown,
             schema,
-            lambda: _Writing(self._server({**asked, "do": "write"}, schema.empty_table()), Url.parse(url).shown),
+            lambda: _Writing(self._server(asked, schema.empty_table()), Url.parse(url).shown),
             path_of(Url.parse(url), self._module),
+            is_new,
         )
 
     def _server(self, asked: dict[str, Any], rows: pa.Table | None = None) -> _Server:
@@ -290,8 +292,10 @@ def _serve(told: dict[str, Any], rows: pa.Table, asks: IO[bytes], answer: Callab
         return
     sink = system.output(told["url"], rows.schema, told["overwrite"])
     if told["do"] == "check":
-        answer(None)
+        answer(pa.table({"is_new": [sink.is_new]}))
         return
+    if told["must_be_new"] and not sink.is_new:
+        raise made_meanwhile(sink.path)
     transaction = sink.begin()
     try:
         answer(None)

@@ -365,13 +365,16 @@ class TableSink:
         schema: the schema of the rows.
         begin: opens the transaction; it is called when the first rows come.
         at: the local path that is written, so that a full disk can be named; None: the table is elsewhere.
+        is_new: whether there is no table yet, and one that another program makes meanwhile is not to be added to.
     Attributes:
         path: the URL of the output, without its password.
-        begin: as given.
+        begin, is_new: as given.
     """
 
-    def __init__(self, shown: str, schema: pa.Schema, begin: Callable[[], Transaction], at: str | None = None) -> None:
-        self.path = shown
+    def __init__(
+        self, shown: str, schema: pa.Schema, begin: Callable[[], Transaction], at: str | None = None, is_new: bool = False
+    ) -> None:
+        self.path, self.is_new = shown, is_new
         self._at = at
         self._schema = schema
         self.begin = begin

@@ -94,7 +94,7 @@ class _Delta:
             _check_writable(table, overwrite, place.shown)
         lakes.check_rows(columns, schema, partition, place.shown)
         target = lakes.Target(place, table, columns, by, partition, overwrite)
-        return TableSink(place.shown, schema, lambda: _Writing(target), _local(place))
+        return TableSink(place.shown, schema, lambda: _Writing(target), _local(place), table is None and not overwrite)
 
 
 def _check_empty(path: str, shown: str) -> None:

@@ -18,7 +18,17 @@ from akrunner.foreign import ours
 from akrunner.io.commits import last_step
 from akrunner.io.limits import waits_on
 from akrunner.io.sql import check_query, duckdb_reader, heard, in_utc
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_asked, check_columns, days_lost, quoted, tried
+from akrunner.io.systems.base import (
+    TableSink,
+    Transaction,
+    Url,
+    check_asked,
+    check_columns,
+    days_lost,
+    made_meanwhile,
+    quoted,
+    tried,
+)
 from akrunner.io.systems.database_file import Target, check_distinct, check_there, path_of, which_table
 from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import TableSource
@@ -99,7 +109,8 @@ class _DuckDB:
                 with contextlib.closing(_unfiled()) as trial:
                     trial.register("akrunner_rows", schema.empty_table())
                     trial.execute(f"CREATE TABLE memory.main.made AS SELECT * FROM {_ROWS}")
-        return TableSink(place.shown, schema, lambda: _Writing(path, table, schema, overwrite, place), path)
+        is_new = not goal.is_there and not overwrite
+        return TableSink(place.shown, schema, lambda: _Writing(path, table, schema, overwrite, place, is_new), path, is_new)
 
 
 SYSTEM = _DuckDB()
@@ -435,9 +446,12 @@ def _wrong(connection: Any, casts: Sequence[_Cast]) -> Sequence[bool | None]:
 class _Writing(Transaction):
     """Writes rows to a table in one transaction. They wait in a `KeptRows`, and go to the table by one statement at the end: DuckDB
     writes a large insert straight to its file, and each of many small ones also to its log. The file is opened then, as the job may
-    still read it before."""
+    still read it before.
 
-    def __init__(self, path: str, table: str, schema: pa.Schema, overwrite: bool, place: Url) -> None:
+    Args: must_be_new: whether the job found no table when it began, so that one that is there is another program's.
+    """
+
+    def __init__(self, path: str, table: str, schema: pa.Schema, overwrite: bool, place: Url, must_be_new: bool) -> None:
         self._target = Target(path, place.shown)
         self._path, self._table, self._overwrite, self._place = path, table, overwrite, place
         self._what = f"output: cannot write {place.shown}"
@@ -451,6 +465,8 @@ class _Writing(Transaction):
             self._checks = _unfiled()
             with _looked(self._target, path, self._what) as connection:
                 self._goal, self._casts = self._seen(connection)
+            if must_be_new and self._goal.is_there:
+                raise made_meanwhile(place.shown)
         except BaseException:
             self.close()
             raise

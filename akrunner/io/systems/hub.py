@@ -60,7 +60,9 @@ class _Hub:
                 lakes.check_rows(columns, schema, {}, place.shown)
             # a type that the library does not have is told now
             library.Features.from_arrow_schema(columns)
-        return TableSink(place.shown, schema, lambda: _Writing(place, there, columns, overwrite))
+        return TableSink(
+            place.shown, schema, lambda: _Writing(place, there, columns, overwrite), is_new=there is None and not overwrite
+        )
 
 
 SYSTEM = _Hub()

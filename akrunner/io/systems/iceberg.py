@@ -82,7 +82,7 @@ class _Iceberg:
                     _planned(table.scan(), f"output: {place.shown}", SinkError)
         lakes.check_rows(columns, schema, partition, place.shown)
         target = lakes.Target(place, table, columns, by, partition, overwrite)
-        return TableSink(place.shown, schema, lambda: _Writing(target))
+        return TableSink(place.shown, schema, lambda: _Writing(target), is_new=table is None and not overwrite)
 
 
 SYSTEM = _Iceberg()

@@ -60,7 +60,9 @@ class _Lance:
             if there is None and schema.names:
                 # a type that Lance does not have is told now
                 _library().write_dataset(columns.empty_table(), "memory://akrunner")
-        return TableSink(place.shown, schema, lambda: _Writing(place, there, columns, overwrite))
+        return TableSink(
+            place.shown, schema, lambda: _Writing(place, there, columns, overwrite), is_new=there is None and not overwrite
+        )
 
 
 SYSTEM = _Lance()

@@ -110,8 +110,8 @@ class _Postgres:
         with ours(SinkError, f"output: cannot write {place.shown}"):
             # do all that can fail before the job starts, and roll it back
             with contextlib.closing(_Writing(place, schema, overwrite)) as writing:
-                is_new = writing.rehearse()
-        return TableSink(place.shown, schema, lambda: _Writing(place, schema, overwrite, is_new and not overwrite))
+                is_new = writing.rehearse() and not overwrite
+        return TableSink(place.shown, schema, lambda: _Writing(place, schema, overwrite, is_new), is_new=is_new)
 
 
 SYSTEM = _Postgres()

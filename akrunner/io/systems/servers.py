@@ -155,7 +155,7 @@ class Server(abc.ABC):
             # without columns the schema is not known yet
             if schema.names:
                 self.rehearse(target)
-        return TableSink(place.shown, schema, lambda: _Writing(self, target, names))
+        return TableSink(place.shown, schema, lambda: _Writing(self, target, names), is_new=known is None and not overwrite)
 
     def _known(self, place: Url) -> pa.Schema | None:
         """Return the columns of a URL's table; None if there is none."""

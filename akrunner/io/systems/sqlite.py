@@ -25,7 +25,7 @@ from akrunner.io.limits import waits_on
 from akrunner.io.sql import heard
 from akrunner.io.systems import apart
 from akrunner.io.systems.adbc import Drawn, asked, driver
-from akrunner.io.systems.base import TableSink, Transaction, Url, check_asked, check_columns, quoted, tried
+from akrunner.io.systems.base import TableSink, Transaction, Url, check_asked, check_columns, made_meanwhile, quoted, tried
 from akrunner.io.systems.database_file import Target, check_distinct, check_there, path_of, which_table
 from akrunner.io.systems.kept_rows import KeptRows
 from akrunner.io.table import BATCH_ROWS, TableSource
@@ -114,16 +114,20 @@ class _Sqlite:
             for field in schema:
                 _sent(field.name, field.type, place.shown)
             # another program may have the file locked for long
-            heard(lambda: _check_target(target, table, schema, overwrite, place.shown))
+            is_there = heard(lambda: _check_target(target, table, schema, overwrite, place.shown))
+        is_new = not is_there and not overwrite
 
         def begin() -> Transaction:
             target = Target(path_of(place, "sqlite"), place.shown)
             # another program may have made the file meanwhile
             if not target.new and apart.needed():
-                return apart.Apart("sqlite").output(url, schema, overwrite).begin()
-            return _Writing(target, table, schema, overwrite, place.shown)
+                sink = apart.Apart("sqlite").output(url, schema, overwrite)
+                if is_new and not sink.is_new:
+                    raise made_meanwhile(place.shown)
+                return sink.begin()
+            return _Writing(target, table, schema, overwrite, place.shown, is_new)
 
-        return TableSink(place.shown, schema, begin, path_of(place, "sqlite"))
+        return TableSink(place.shown, schema, begin, path_of(place, "sqlite"), is_new)
 
 
 SYSTEM = _Sqlite()
@@ -222,8 +226,8 @@ def _counted(cursor: Any, rows: str, names: Sequence[str]) -> Iterator[Sequence[
         yield from (told[first : first + each] for first in range(0, len(told), each))
 
 
-def _check_target(target: Target, table: str, schema: pa.Schema, overwrite: bool, shown: str) -> None:
-    """Check that the table, if it exists, takes the rows; else that SQLite makes such a table.
+def _check_target(target: Target, table: str, schema: pa.Schema, overwrite: bool, shown: str) -> bool:
+    """Check that the table, if it exists, takes the rows; else that SQLite makes such a table. Returns: whether it exists.
 
     Raises:
         SinkError: it lacks a column of the rows, or would make numbers of a column of text; or two columns are one to SQLite.
@@ -244,7 +248,7 @@ def _check_target(target: Target, table: str, schema: pa.Schema, overwrite: bool
         if schema.names:
             with contextlib.closing(_connected("", "memory")) as connection, contextlib.closing(connection.cursor()) as cursor:
                 cursor.execute(_made(table, schema, shown))
-        return
+        return False
     check_columns(pa.schema([(name, pa.null()) for name in known]), schema, shown)
     for field in schema:
         declared, affinity = known[field.name]
@@ -254,6 +258,7 @@ def _check_target(target: Target, table: str, schema: pa.Schema, overwrite: bool
                 f"('007' becomes 7); declare the column TEXT, or cast the rows' (output_schema=, --output-schema "
                 f"'{field.name} {'bigint' if affinity == 'INTEGER' else 'double'}')"
             )
+    return True
 
 
 def _columns_of(cursor: Any, table: str) -> dict[str, tuple[str, str]]:
@@ -353,9 +358,11 @@ class _Writing(Transaction):
 
     They wait in a `KeptRows`, and go to a file that was there at the end: from the moment at which SQLite writes to the file,
     no other program can read it, and SQLite itself waits for those that read. Nobody else has a new file open.
+
+    Args: must_be_new: whether the job found no table when it began, so that one that is there is another program's.
     """
 
-    def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, shown: str) -> None:
+    def __init__(self, target: Target, table: str, schema: pa.Schema, overwrite: bool, shown: str, must_be_new: bool) -> None:
         self._target, self._table, self._shown = target, table, shown
         self._schema, self._overwrite = schema, overwrite
         self._rows = 0
@@ -372,6 +379,8 @@ class _Writing(Transaction):
                 self._begin()
             else:
                 self._there = heard(self._known)
+                if must_be_new and self._there:
+                    raise made_meanwhile(shown)
         except BaseException:
             self.close()
             raise

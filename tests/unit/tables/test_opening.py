@@ -15,15 +15,20 @@ import pytest
 from akrunner import codec
 from akrunner.errors import ConfigError, DataError, JobTimeoutError, SinkError, SourceError, WriteError
 from akrunner.io.csv_options import CsvOptions
+from akrunner.io.layouts import PLAIN
 from akrunner.io.limits import limited
+from akrunner.io.systems import apart
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
 from akrunner.tables import files, opening
 from akrunner.tables.local import LocalTables
 from akrunner.tables.local_reading import LocalReading
 from akrunner.tables.names import TableName
-from akrunner.tables.opening import check_other, check_reachable, file_sink, open_input, open_sink
+from akrunner.tables.opening import check_other, check_reachable, file_sink, open_input, open_sink, opened_later
+from tests.guards import one_guard
 from tests.unit.tables.conftest import Laid
+
+__all__ = ["one_guard"]
 
 Named = Callable[[str], TableName]
 CHIEF = TaskSpec("chief", 0)
@@ -45,6 +50,54 @@ def read(source: Any, **options: Any) -> list[Any]:
     found = pa.Table.from_batches(table.batches(), table.schema)
     assert table.replayable and pa.Table.from_batches(table.batches(), table.schema) == found
     return [found.column_names, *zip(*found.to_pydict().values())]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("url", ["sqlite:///{}/t.db?table=t", "duckdb:///{}/t.db?table=t", "delta:///{}/t"])
+def test_rows_whose_columns_come_late_are_not_added_to_a_table_that_came_meanwhile(
+    url: str, overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_guard: None
+) -> None:
+    # other tests may have loaded another library of SQLite's
+    monkeypatch.setattr(apart, "needed", lambda: False)
+    url = url.format(tmp_path)
+    rows = pa.record_batch({"x": [1]})
+    first, second = (opened_later(url, codec.write_examples, None, overwrite, PLAIN) for _ in range(2))
+    # an attempt that failed has made no table
+    first(rows.schema).abort()
+    sink = first(rows.schema)
+    sink.write(CHIEF, rows)
+    sink.commit()
+    if overwrite:
+        sink = second(rows.schema)
+        sink.write(CHIEF, rows)
+        sink.commit()
+    else:
+        with pytest.raises(SinkError, match="another program has made this table since the job began"):
+            second(rows.schema)
+    assert read(url) == [["x"], (1,)]
+    # a job that found a table adds its rows
+    sink = opened_later(url, codec.write_examples, None, False, PLAIN)(rows.schema)
+    sink.write(CHIEF, rows)
+    sink.commit()
+    assert read(url) == [["x"], (1,), (1,)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("url", ["sqlite:///{}/t.db?table=t", "duckdb:///{}/t.db?table=t"])
+def test_rows_are_not_added_to_a_table_that_came_before_the_first_of_them(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_guard: None
+) -> None:
+    monkeypatch.setattr(apart, "needed", lambda: False)
+    rows = pa.record_batch({"x": [1]})
+    first, second = (open_sink(url.format(tmp_path), rows.schema, codec.write_examples) for _ in range(2))
+    for sink in (first, second):
+        sink.write(CHIEF, rows)
+    first.commit()
+    with pytest.raises(WriteError, match="another program has made this table since the job began"):
+        second.commit()
+    second.abort()
+    assert read(url.format(tmp_path)) == [["x"], (1,)]
 
 
 @pytest.mark.slow

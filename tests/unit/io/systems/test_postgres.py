@@ -295,7 +295,10 @@ class Told(Exception):
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_rows_are_not_added_to_a_table_that_another_job_has_made_meanwhile(overwrite: bool, server: Server) -> None:
     out = written(server, overwrite)
+    assert out.is_new == (not overwrite)
     server.answers = list(THERE)
+    assert not SYSTEM.output("postgresql://h/d?table=t", X, overwrite).is_new
+    server.said.clear()
     if overwrite:
         # they replace whatever is there
         out.commit()
