@@ -305,6 +305,6 @@ def prune(days: float | None = None, size: int | str | None = None) -> list[str]
     gone, left = places.prune(root, keep)
     if left:
         raise ConfigError(
-            f"prune: {len(left)} of {len(gone) + len(left)} runs cannot be removed from {root}, such as {left[0]}: see who may write there"
+            f"prune: {len(left)} of {len(gone) + len(left)} runs cannot be removed, such as {left[0]}: nothing may be written in {root}"
         )
     return gone
