@@ -35,7 +35,7 @@ from akrunner.io.table import TableSource
 
 #: how many seconds to wait for another program that has the file open, and how often to look
 _LOCKED_SECONDS, _TICK = 60, 0.2
-#: the files that this module reads just now: a process that reads a file cannot open it to write
+#: the files that this module reads just now, without symlinks: a process that reads a file cannot open it to write
 _READING: list[str] = []
 #: held while a file is opened to read, or is looked at
 _LOOKING = threading.Lock()
@@ -170,12 +170,12 @@ def _read(path: str, what: str) -> Iterator[Any]:
     """Yield a connection that reads a file. Args and errors: as in `_connected`."""
     with _LOOKING:
         connection = _connected(path, what, SourceError)
-        _READING.append(path)
+        _READING.append(real := os.path.realpath(path))
     try:
         yield connection
     finally:
         connection.close()
-        _READING.remove(path)
+        _READING.remove(real)
 
 
 @contextlib.contextmanager
@@ -186,7 +186,9 @@ def _looked(target: Target, path: str, what: str) -> Iterator[Any]:
     Args and errors: as in `_connected`.
     """
     with _LOOKING:
-        connection = _unfiled() if target.new else _connected(path, what, SinkError, writes=path not in _READING)
+        connection = (
+            _unfiled() if target.new else _connected(path, what, SinkError, writes=os.path.realpath(path) not in _READING)
+        )
         try:
             yield connection
         finally:
@@ -210,7 +212,7 @@ def _opened(path: str, at: str, what: str) -> Any:
             with _LOOKING:
                 return _connected(at, what, SinkError, writes=True)
         except Exception as e:
-            is_locked = path in _READING or "Could not set lock" in str(e)
+            is_locked = os.path.realpath(path) in _READING or "Could not set lock" in str(e)
             if not is_locked or time.monotonic() >= begun + _LOCKED_SECONDS:
                 raise
         waits_on(f"another program that has {path} open", begun)

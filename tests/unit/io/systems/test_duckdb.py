@@ -138,8 +138,12 @@ def test_columns_that_arrow_does_not_have_are_left_alone(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_table_is_read_and_written_in_one_file_at_once(file: Path) -> None:
-    source = SYSTEM.open(f"duckdb:///{file}?table=u", None, None)
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_table_is_read_and_written_in_one_file_at_once(file: Path, linked: bool) -> None:
+    read = file.with_name("link.duckdb") if linked else file
+    if linked:
+        read.symlink_to(file)
+    source = SYSTEM.open(f"duckdb:///{read}?table=u", None, None)
     sink = SYSTEM.output(f"duckdb:///{file}?table=u", source.schema, False)
     for batch in source.batches():
         again = SYSTEM.output(f"duckdb:///{file}?table=u", source.schema, False)
@@ -151,8 +155,12 @@ def test_a_table_is_read_and_written_in_one_file_at_once(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_is_still_read_at_the_end_is_waited_for_as_long_as_the_job_may(file: Path) -> None:
-    source = SYSTEM.open(f"duckdb:///{file}?table=u", None, None)
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_file_that_is_still_read_at_the_end_is_waited_for_as_long_as_the_job_may(file: Path, linked: bool) -> None:
+    read = file.with_name("link.duckdb") if linked else file
+    if linked:
+        read.symlink_to(file)
+    source = SYSTEM.open(f"duckdb:///{read}?table=u", None, None)
     reading: Any = source.batches()
     next(reading)
     sink = SYSTEM.output(f"duckdb:///{file}?table=u", source.schema, False)
