@@ -80,7 +80,7 @@ _NUMBERS = re.compile(
     rf"(?<![a-z])({_KEYS.replace(' ', '|')})[_-]?key|(?<![a-z])(aws|azure|gcp)[a-z_-]{{0,40}}key(?![a-z])|(?:^|\.)key$"
 )
 _PARTS = re.compile(
-    r"(?<![a-z])(auth|dsn)(?![a-z])|credential|cookie|private|authorization|webhook|connection[_-]?str|(?<![a-z])key\Z"
+    r"(?<![a-z])(auth|dsn)(?![a-z])|credential|cookie|private|authorization|webhook|conn(ection)?[_-]?str|jwt|bearer|(?<![a-z])key\Z|[a-z][_-]keys\Z"
 )
 #: names of measures that have such a part in them, as numbers: max_token, token_size
 _MEASURES = re.compile(
@@ -92,11 +92,13 @@ _MEASURES = re.compile(
 _MEASURE = re.compile(r"[+-]?[\d.]{1,20}(e[+-]?\d{1,3})?\s?[a-z%]{0,2}", re.IGNORECASE)
 #: names that have such a part in them and are those of columns, of keys that choose rows, or of parts of models: password_column, sort_key
 _OTHERS = re.compile(
-    r"(token|pin|key|secret|password|passphrase|passcode|cookie)[_-]?(col|columns?)\Z|token[_-](ids?|types?|embed\w{0,20})\Z|pin[_-]memory\Z|"
+    r"(token|pin|key|secret|password|passphrase|passcode|cookie)[_-]?(col|columns?)\Z|pin[_-]memory\Z|"
+    r"token[_-](ids?|type|embed|pattern|regex|sep|level|mask|vocab|loss|acc|class|pos|shift|ngram)\w{0,20}\Z|(bits|loss)_per_token\Z|"
     r"(?<![a-z])(sort|primary|foreign|partition|group|join|order|cache|row|unique|composite|natural|surrogate|lookup|merge|dedup|id|index|shard|"
     r"hash|range|label|feature|image|text|input|output|target|dict|json|map|metric|sample|example|column|table|date|time|query|batch|item|record|"
     r"message|parent|child|dim|dimension|weight|split|bucket|distribution|cluster|state|sequence|def|features|"
-    r"labels|x|y|rng|prng|random|seed|loss|class|name|type|score|tag|title|caption|step|epoch)[_-]?key\Z"
+    r"labels|rng|prng|random|seed|loss|class|name|type|score|tag|title|caption|step|epoch|customer|product|store|region|prediction|"
+    r"predictions|logits|mask|monitor|embedding|audio)[_-]?keys?\Z"
 )
 #: tokens of a language model's vocabulary, which are none: pad_token, eos_token
 _VOCABULARY = re.compile(r"(\w+_)?(pad|eos|bos|unk|oov|mask|sep|cls|start|end|stop|image|special)_?token")
@@ -194,7 +196,7 @@ def is_secret(name: str, value: object) -> bool:
 
 def _plain(name: str) -> str:
     """Return a name of a flag or a parameter as others write it: --dbPassword is db_password."""
-    return _HUMP.sub("_", name.lstrip("-")).lower()
+    return _HUMP.sub("_", name.lstrip("-")).lower().replace("-", "_")
 
 
 def _is_none(name: str, value: object) -> bool:

@@ -101,7 +101,7 @@ def _of_key(record: Mapping[str, Any], columns: Sequence[str], params: Collectio
         return f"the job has no user_params: --param {name}=... (user_params=) gives it one"
     if of_params:
         return f"user_params (--param) has {_listed(list(params))}{nearest(name, params)}"
-    if os.path.basename(file) == "os.py":
+    if "os.environ" in line or os.path.basename(file) in ("os.py", "<frozen os>"):
         return f"if an environment variable was meant: --env {name}=... (env=) gives the tasks one"
     if _likeness(name, columns) >= _likeness(name, params):
         return f"if a column was meant: the table has {_listed(columns)}{nearest(name, list(columns))}"

@@ -51,6 +51,7 @@ def test_a_table_of_many_columns_is_not_told_whole() -> None:
         ('rate = params["lr"]', "lr", ["lrr"], "(if a param was meant: the job has lrr; did you mean 'lrr'?)"),
         ('x = batch[task_config.user_params["label"]]', "agee", ["label"], "(if a column was meant: the table has age, a b; did you mean 'age'?)"),
         ('x = task_config.user_params["model"]["units"]', "units", ["model"], "KeyError in main(): 'units'"),
+        ('x = os.environ["DATA_DIR"]', "DATA_DIR", ["data_dir"], "(if an environment variable was meant: --env DATA_DIR=... (env=) gives the tasks one)"),
         ("x = task_config.user_params[name]", "lr", ["lrr"], "(user_params (--param) has lrr; did you mean 'lrr'?)"),
         ('rate = task_config.user_params["age"]', "age", ["lr"], "(user_params (--param) has lr)"),
         ('rate = task_config.user_params["lr"]', "lr", [], "(the job has no user_params: --param lr=... (user_params=) gives it one)"),

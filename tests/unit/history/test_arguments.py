@@ -153,7 +153,7 @@ def test_a_command_line_has_no_secrets(words: list[str], told: str) -> None:
 @pytest.mark.parametrize(
     "name",
     "password DB_PASSWORD passwd passcode API_KEY aws_secret_access_key HF_TOKEN key --api-key cookie AUTH dsn X-Api-Key dbPassword userPin "
-    "access_key secret_key private_key account_key apikey aws_key api_tokens stripe_key kms_key GITHUB_KEY user_key dbKey signing_key_bytes "
+    "access_key secret_key private_key account_key apikey aws_key api_tokens stripe_key kms_key GITHUB_KEY user_key dbKey signing_key_bytes jwt conn_str stripe_keys "
     "password_bytes n_secret token_size".split(),
 )
 def test_a_name_that_means_a_secret(name: str) -> None:
@@ -163,7 +163,7 @@ def test_a_name_that_means_a_secret(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     "lr batch_size epochs tokens max_tokens tokenizer monkey keys author pad_token model_eos_token passes split_by bypass "
-    "password_column sort_key primary_key foreign_key partition_key sortKey signature_def_key label_key key_column cert token_type".split(),
+    "password_column sort_key primary_key foreign_key partition_key sortKey token_pattern --pad-token --customer-key sort_keys signature_def_key label_key key_column cert token_type".split(),
 )
 def test_a_name_that_means_none(name: str) -> None:
     assert not is_secret(name, "geheim")
