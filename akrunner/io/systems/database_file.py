@@ -4,6 +4,7 @@ succeeded."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
 from akrunner import leftovers
@@ -29,7 +30,8 @@ def path_of(url: Url, scheme: str) -> str:
         raise ConfigError(f"{url.shown}: write {scheme}:///FILE for a file here, {scheme}:////DIRECTORY/FILE for a whole path")
     if "\0" in rest:
         raise ConfigError(f"{url.shown}: the path has a NUL byte in it")
-    return os.path.abspath(os.path.expanduser(rest[1:]))
+    # two slashes at the beginning, which stay, are a host's to SQLite: sqlite:////$PWD/a.db has them
+    return re.sub(r"\A//+", "/", os.path.abspath(os.path.expanduser(rest[1:])))
 
 
 def check_there(path: str, url: Url) -> None:

@@ -15,7 +15,8 @@ from akrunner.io.systems.database_file import Target, check_there, path_of, whic
 def test_three_slashes_are_here_and_four_a_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert path_of(Url.parse("sqlite:///a/b.db?table=t"), "sqlite") == str(tmp_path / "a" / "b.db")
-    assert path_of(Url.parse("sqlite:////a/b.db"), "sqlite") == "/a/b.db"
+    for whole in ("sqlite:////a/b.db", "sqlite://///a/b.db", "sqlite://////a/b.db"):
+        assert path_of(Url.parse(whole), "sqlite") == "/a/b.db"
     for wrong in ("sqlite://a.db", "sqlite://host/a.db", "sqlite:///"):
         with pytest.raises(ConfigError, match="write sqlite:///FILE"):
             path_of(Url.parse(wrong), "sqlite")
