@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
+import functools
 import json
+import marshal
 import os
 import signal
 import subprocess
@@ -13,15 +14,25 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from akrunner.leftovers.journal import Journal, clear_dead
 from akrunner.leftovers.private import temp_directory
 from akrunner.wire import ending, ready
 
+if TYPE_CHECKING:
+    from importlib.abc import InspectLoader
+
 #: seconds that a guard may take to read a line; a guard that takes longer is stuck
 _PATIENCE = 2.0
 _POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@functools.cache
+def program() -> str:
+    """Return what the guard's Python runs: `ending`, which is compiled already, as that would take as long as Python's start."""
+    code = cast("InspectLoader", ending.__loader__).get_code(ending.__name__)
+    return f"# akrunner's guard, akrunner/wire/ending.py\nimport marshal\nexec(marshal.loads({marshal.dumps(code)!r}))"
 
 
 class _Guard:
@@ -29,12 +40,11 @@ class _Guard:
 
     def __init__(self, journal: str) -> None:
         """Start the guard. Raises: OSError: there are no processes or descriptors left."""
-        source = inspect.getsource(ending)
         # the guard inherits the blocked signals, so that from its first instruction on none of them can end it
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE)
         try:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", source, str(os.getpid()), journal],
+                [sys.executable, "-I", "-S", "-c", program(), str(os.getpid()), journal],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -15,17 +15,22 @@ the guard. So when the host dies the guard follows the journal and removes it la
 what it was told.
 
 Imports nothing of akrunner: the guard is this file and nothing else. Runs on Python 3.7 with the standard library only.
+
+Each job has a guard, and nearly every guard is told to leave. So the guard imports, until its host dies, only what Python has
+at hand: `json`, `shutil`, `signal`, `typing` and `ctypes` would take three times as long as Python's own start.
 """
 
-import json
+from __future__ import annotations
+
 import os
 import select
-import shutil
-import signal
 import stat
 import sys
 import time
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 #: environment variable of every process of a job; it finds the processes that have left the process group
 MARK = "AKRUNNER_JOB"
@@ -34,6 +39,10 @@ MARK = "AKRUNNER_JOB"
 HOST = "AKRUNNER_HOST"
 _TRIES = 40
 _PAUSE = 0.025
+#: SIGKILL, everywhere; SIGCONT and PR_SET_PDEATHSIG, on Linux
+_SIGKILL, _SIGCONT, _SET_PDEATHSIG = 9, 18, 1
+#: lines of its host after which the guard works out what is still held
+_MANY = 1000
 
 
 class Held:
@@ -167,7 +176,9 @@ def remove(path: str) -> bool:
         if stat.S_ISDIR(mode):
             if attempt:
                 _open_up(path)
-            shutil.rmtree(path, ignore_errors=True)
+            from shutil import rmtree
+
+            rmtree(path, ignore_errors=True)
         else:
             try:
                 os.unlink(path)
@@ -198,18 +209,20 @@ def _usable(folder: str) -> None:
 
 def _kill(how: Any, number: int) -> None:
     try:
-        how(number, signal.SIGKILL)
+        how(number, _SIGKILL)
     except OSError:
         pass
 
 
 def wake_when_parent_dies() -> None:
     """Have the kernel continue this process, if it is stopped, when its parent dies. Does nothing except on Linux."""
+    this: Any = None
     try:
-        import ctypes
+        # what `ctypes` is made of
+        from _ctypes import call_function, dlopen, dlsym
 
-        ctypes.CDLL(None).prctl(1, int(signal.SIGCONT), 0, 0, 0)  # PR_SET_PDEATHSIG
-    except (ImportError, OSError, AttributeError):
+        call_function(dlsym(dlopen(this, 0), "prctl"), (_SET_PDEATHSIG, _SIGCONT, 0, 0, 0))
+    except (ImportError, OSError):
         pass
 
 
@@ -239,7 +252,7 @@ def guard(host: int, journal: str) -> None:
         watched.append(os.pidfd_open(host))
     except (AttributeError, OSError):
         pass
-    held, rest = Held(), b""
+    held, said, rest = Held(), [], b""
     awake, seen = 0.0, time.monotonic()
     while True:
         there = os.getppid() == host
@@ -257,13 +270,11 @@ def guard(host: int, journal: str) -> None:
             data = b""
         lines = (rest + data).split(b"\n")
         rest = lines.pop()
-        for line in map(json.loads, lines):
-            if line[0] == "!":
-                return
-            if line[0] == "awake":
-                awake = line[1]
-            else:
-                held.take(line)
+        if b'["!"]' in lines:
+            return
+        said += lines
+        if len(said) > _MANY or any(line.startswith(b'["awake"') for line in lines) or not data:
+            awake, said = _taken(held, said, awake), []
         if not data:
             break
     written = _written(journal)
@@ -271,11 +282,25 @@ def guard(host: int, journal: str) -> None:
         remove(journal)
 
 
+def _taken(held: Held, said: List[bytes], awake: float) -> float:
+    """Apply lines of the host. Returns: the seconds that the last "awake" among them says; those given if none does."""
+    import json
+
+    for line in map(json.loads, said):
+        if line[0] == "awake":
+            awake = line[1]
+        else:
+            held.take(line)
+    return awake
+
+
 def _written(journal: str) -> Optional[Held]:
     """Return what a journal says is held, without this process itself; None if it does not exist or cannot be read.
 
     A last line without a line end was being written when the host died: what it names had not been made by then.
     """
+    import json
+
     held = Held()
     try:
         with open(journal, "rb") as f:

@@ -554,3 +554,18 @@ def test_no_temp_directory_can_be_written(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(os, "access", lambda *args, **options: False)
     with pytest.raises(FileNotFoundError):
         temp_directory()
+
+
+def test_a_guard_imports_no_more_than_it_needs_until_its_host_is_dead() -> None:
+    """Each job has one: `json`, `shutil`, `signal`, `typing` and `ctypes` would take most of its time."""
+    bare, guard = (
+        subprocess.run(
+            [sys.executable, "-I", "-S", "-X", "importtime", "-c", code, str(os.getpid()), ""],
+            input=b'["+", "mark", "nobody"]\n["!"]\n', capture_output=True, check=True, env={}, cwd="/",
+        )
+        for code in ("", keeper.program())
+    )  # fmt: skip
+    names = [{line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()} for done in (bare, guard)]
+    assert names[1] - names[0] <= {
+        "__future__", "os", "stat", "_stat", "posixpath", "genericpath", "os.path", "_collections_abc", "select", "_ctypes",
+    }  # fmt: skip
