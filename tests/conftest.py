@@ -37,8 +37,8 @@ for _ignored in (signal.SIGHUP, signal.SIGQUIT):
     signal.signal(_ignored, signal.SIG_DFL)
 
 pytest_plugins = [
+    "tests.processes",
     "tests.parts",
-    "tests.spread",
     "tests.servers.kafka",
     "tests.servers.flightsql",
     "tests.servers.maxcompute",

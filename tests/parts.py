@@ -3,7 +3,7 @@
 ::
 
     markers         flink, tensorflow, matrix, slow: `scripts/test --fast` runs what has none of them
-    groups          tests that share something costly (a Flink cluster, a module's fixture) are run by one of pytest-xdist's processes
+    groups          tests that share something costly (a Flink cluster, a module's fixture) are run by one process
     order           with several processes, the groups that take longest are begun first; with one, pytest's own order
     --times         a table of the seconds each file took
 """
@@ -27,6 +27,7 @@ import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from tests import hosts, java
+from tests.processes import number_of
 
 #: marker -> what ends its start in a test that has none of the markers, with these words. (Not in tests on Flink: they share what one of them has
 #: started, with that one's environment.)
@@ -39,9 +40,9 @@ UNMARKED = {
 }
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """What `-n auto` means. Most tests wait for processes more than they compute: on Flink, and those of crashes and hangs, nearly all of
+@pytest.hookimpl
+def pytest_number_of_processes(config: pytest.Config) -> int:
+    """What `--processes auto` means. Most tests wait for processes more than they compute: on Flink, and those of crashes and hangs, nearly all of
     their time; those of the fast loop, a third."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores + (cores + 1) // 2 if "not flink" in config.option.markexpr else 2 * cores
@@ -88,20 +89,24 @@ def _shares(item: Any) -> bool:
     return any(fixture.scope != "function" and fixture.baseid for fixture in made)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    # before pytest looks at `-m`, and pytest-xdist at groups
-    groups = [(item, group_of(item)) for item in items]
-    for item, group in groups:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # before pytest looks at `-m`
+    for item in items:
         if on_flink(item):
             item.add_marker("flink")
-        if group and config.pluginmanager.hasplugin("xdist"):
-            item.add_marker(pytest.mark.xdist_group(group))
-    yield
-    if hasattr(config, "workerinput"):
-        # by identity: pytest-xdist has changed the names, by which items are equal, meanwhile
-        known = {id(item): group for item, group in groups}
-        items.sort(key=lambda item: _rank(item, known[id(item)]))
+
+
+@pytest.hookimpl
+def pytest_groups(items: list[pytest.Item]) -> list[list[int]]:
+    """As `tests/processes.py` deals them."""
+    groups: dict[str | int, list[int]] = {}
+    ranks: dict[str | int, int] = {}
+    for number, item in enumerate(items):
+        group = group_of(item) or number
+        groups.setdefault(group, []).append(number)
+        ranks[group] = min(ranks.get(group, _LAST), _rank(item, group))
+    return [groups[group] for group in sorted(groups, key=lambda group: ranks[group])]
 
 
 #: `-m` of the fast loop, or one like it; a file's own markers
@@ -126,12 +131,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """In a fresh checkout, have each of pytest-xdist's processes begin with other files: pytest rewrites and compiles each file for all, which takes
-    longer than all else that it does to collect the tests, and processes that went through the files side by side would each do it."""
+    """In a fresh checkout, have a process for each core compile the files: pytest rewrites each of them, which takes longer than all else that it does
+    to collect the tests."""
     # nothing of what this makes is garbage, and to look through it again and again takes a fifth of the time
     gc.disable()
-    worker = getattr(session.config, "workerinput", None)
-    if worker is None or sys.dont_write_bytecode:
+    number = number_of(session.config)
+    if number < 2 or sys.dont_write_bytecode:
         return
     mark = f"{sys.implementation.cache_tag}-pytest-{pytest.__version__}.pyc"
     given = [Path(argument.partition("::")[0]).absolute() for argument in session.config.args]
@@ -142,10 +147,21 @@ def pytest_collection(session: pytest.Session) -> None:
         for file in files
         if not (file.parent / "__pycache__" / f"{file.stem}.{mark}").exists() and not left_out(file.read_text(), expression)
     ]
-    for file in new[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
-        # what goes wrong goes wrong again, and is told, when pytest imports it
-        with contextlib.suppress(Exception, pytest.skip.Exception):
-            importlib.import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
+    if len(new) > number:
+        compiling = [_compiled(new[place::number], session.config.rootpath) for place in range(number)]
+        for pid in compiling:
+            os.waitpid(pid, 0)
+
+
+def _compiled(files: list[Path], root: Path) -> int:
+    """The pid of a process that imports them: what goes wrong goes wrong again, and is told, when pytest imports it."""
+    pid = os.fork()
+    if pid == 0:
+        for file in files:
+            with contextlib.suppress(BaseException):
+                importlib.import_module(".".join(file.relative_to(root).with_suffix("").parts))
+        os._exit(0)
+    return pid
 
 
 def pytest_collection_finish() -> None:
@@ -155,14 +171,18 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def _rank(item: pytest.Item, group: str | None) -> int:
+#: the rank of what is begun last
+_LAST = 4
+
+
+def _rank(item: pytest.Item, group: str | int) -> int:
     """What is begun first: whoever takes minutes in one process."""
-    if group and group.startswith("flink:"):
+    if str(group).startswith("flink:"):
         return 0
     for rank, marker in enumerate(("matrix", "tensorflow", "slow"), start=1):
         if item.get_closest_marker(marker):
             return rank
-    return 4
+    return _LAST
 
 
 # -- what hangs

@@ -2,7 +2,7 @@
 
 ::
 
-    pytest (one of xdist's) ---- `akrunner warm start` --> keeper of warm workers --> template, forks
+    one of pytest's processes -- `akrunner warm start` --> keeper of warm workers --> template, forks
         a test with the marker `tensorflow`: its jobs, those of its commands, too    --- take one --->
 
 A test with the marker `cold`, or on Flink, knows nothing of them: its state directory is another. The others have all the same

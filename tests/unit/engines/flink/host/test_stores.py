@@ -48,7 +48,6 @@ class S3:
         async def credentials() -> Any:
             return found
 
-        self.loop = fsspec.asyn.get_loop()
         self.session = SimpleNamespace(get_credentials=credentials)
         self.s3 = Client(endpoint, "us-east-1", style)
         self.key = self.secret = self.token = None
@@ -56,6 +55,11 @@ class S3:
         self.s3_additional_kwargs: dict[str, Any] = {}
         self.client_kwargs: dict[str, Any] = {}
         vars(self).update(given)
+
+    @property
+    def loop(self) -> Any:
+        # not before the test runs: its thread would stay behind in the process that has collected the tests
+        return fsspec.asyn.get_loop()
 
 
 def of(fs: Any, *paths: str, trusted: bool = True) -> Any:

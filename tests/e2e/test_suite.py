@@ -1,0 +1,143 @@
+"""`tests/processes.py`: the suite in several processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import ends, wait_for
+
+ROOT = Path(__file__).parents[2]
+CONFTEST = """
+import os, pytest
+
+def pytest_addoption(parser):
+    parser.addoption("--times", action="store_true")
+
+def pytest_groups(items):
+    groups = {}
+    for number, item in enumerate(items):
+        groups.setdefault(item.path if "group" in item.path.name else number, []).append(number)
+    return list(groups.values())
+
+@pytest.fixture(scope="module", autouse=True)
+def shared(tmp_path_factory):
+    log = tmp_path_factory.getbasetemp().parent / "log"
+    yield
+    with open(log, "a") as file:
+        file.write(f"ended {os.getpid()}\\n")
+"""
+
+
+def pytest_of(folder: Path, files: dict[str, str], *options: str) -> subprocess.Popen[str]:
+    for name, text in {"conftest.py": CONFTEST, "pytest.ini": "[pytest]\n", **files}.items():
+        (folder / name).write_text(text)
+    command = [sys.executable, "-m", "pytest", "-p", "tests.processes", "-p", "no:cacheprovider", "-q", "--processes", "2"]
+    environ = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "TMPDIR": str(folder),
+        "PYTEST_ADDOPTS": "",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    return subprocess.Popen(
+        [*command, f"--basetemp={folder / 'base'}", *options, "."],
+        cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
+def done(process: subprocess.Popen[str]) -> tuple[int, str]:
+    with ends():
+        said = process.communicate()[0]
+    return process.returncode, said
+
+
+OUTCOMES = """
+import os, sys, pytest
+
+def test_passes(tmp_path):
+    assert tmp_path.parts[-2].startswith("popen-gw")
+
+def test_fails():
+    print("what it printed")
+    assert 1 + 1 == 3
+
+@pytest.mark.skip(reason="not today")
+def test_skipped(): ...
+
+@pytest.mark.xfail(strict=True)
+def test_expected():
+    assert False
+
+@pytest.fixture
+def broken():
+    yield
+    raise ValueError("at its end")
+
+def test_ends_badly(broken): ...
+"""
+GROUP = """
+import os, pytest
+pids = set()
+
+@pytest.mark.parametrize("n", range(20))
+def test_together(n):
+    pids.add(os.getpid())
+    assert len(pids) == 1
+"""
+
+
+def test_every_outcome_is_told_and_a_group_is_run_by_one(tmp_path: Path) -> None:
+    code, said = done(pytest_of(tmp_path, {"test_outcomes.py": OUTCOMES, "test_group.py": GROUP}))
+    assert code == 1
+    assert re.search(r"1 failed, 22 passed, 1 skipped, 1 xfailed, 1 error in ", said), said
+    for part in ("assert (1 + 1) == 3", "what it printed", "ValueError: at its end", "FAILED test_outcomes.py::test_fails"):
+        assert part in said, said
+    ended = (tmp_path / "base" / "log").read_text().splitlines()
+    assert len(ended) == 1 + len(set(ended)), "of the group's file once, of the other one once in each process"
+
+
+@pytest.mark.parametrize(
+    ("does", "how"), [("os._exit(3)", r"exit code 3"), ("os.kill(os.getpid(), 9)", r"signal 9")], ids=["exits", "killed"]
+)
+def test_a_process_that_crashes_fails_its_test_and_ends_the_run(does: str, how: str, tmp_path: Path) -> None:
+    files = {"test_a.py": f"import os\ndef test_crashes():\n    {does}\n", "test_b.py": "def test_passes(): ..."}
+    code, said = done(pytest_of(tmp_path, files))
+    assert code == 2
+    assert re.search(rf"process gw\d of pytest crashed \({how}\)", said) and "FAILED test_a.py::test_crashes" in said, said
+
+
+def test_the_first_failure_ends_a_run_that_asks_for_it(tmp_path: Path) -> None:
+    many = "import pytest, time\n@pytest.mark.parametrize('n', range(1000))\ndef test(n):\n    time.sleep(0.1)\n"
+    code, said = done(pytest_of(tmp_path, {"test_a.py": "def test_fails():\n    assert False\n", "test_group.py": many}, "-x"))
+    assert code == 1 and "stopping after 1 failures" in said and "1000 passed" not in said
+
+
+def test_a_thread_that_was_started_when_a_file_was_imported_is_told(tmp_path: Path) -> None:
+    thread = "import threading\nthreading.Thread(target=threading.Event().wait, name='reader', daemon=True).start()\ndef test(): ...\n"
+    code, said = done(pytest_of(tmp_path, {"test_a.py": thread, "test_b.py": "def test(): ..."}))
+    assert code == 4 and "reader" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_stays(number: int, tmp_path: Path) -> None:
+    waits = "import time, pathlib\ndef test(tmp_path):\n    pathlib.Path(__file__).with_suffix('.began').touch()\n    time.sleep(1000)\n"
+    process = pytest_of(tmp_path, {"test_a.py": waits, "test_b.py": waits})
+    wait_for(lambda: len(list(tmp_path.glob("*.began"))) == 2)
+    theirs = psutil.Process(process.pid).children(recursive=True)
+    assert len(theirs) == 2
+    process.send_signal(number)
+    if number == signal.SIGKILL:
+        # one that waits in a test cannot know; those that have a test behind them do
+        for one in theirs:
+            one.send_signal(signal.SIGINT)
+    code, _ = done(process)
+    assert code == (2 if number == signal.SIGINT else -signal.SIGKILL)
+    assert not psutil.wait_procs(theirs, timeout=60)[1]
