@@ -91,6 +91,9 @@ class _Told:
     def cancel(self, job: Submission) -> None:
         pass
 
+    def hurry(self, job: Submission) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

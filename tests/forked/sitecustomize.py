@@ -18,6 +18,8 @@ import sys
 _WORKER = ["-m", "pyflink.fn_execution.beam.beam_boot"]
 #: seconds between two looks at whether the TaskManager is there
 _LOOKS = 1.0
+#: and between two that gRPC takes by itself; its own are 0.1
+_GRPC_LOOKS = 2.0
 
 
 def _begin() -> None:
@@ -73,7 +75,11 @@ def _serve(name: str) -> None:
     # who asks meanwhile waits, which is shorter than to import the same
     server.listen(64)
     try:
+        from grpc import _common
         from pyflink.fn_execution.beam import beam_sdk_worker_main  # noqa: F401
+
+        # whoever waits for a stream, seven threads in each worker, looks that often whether it missed being woken
+        _common.MAXIMUM_WAIT_TIMEOUT = _GRPC_LOOKS
     except BaseException:
         # the worker that asks will say why
         os._exit(1)

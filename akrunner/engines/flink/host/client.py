@@ -74,6 +74,10 @@ class Submitter(Protocol):
         """Ask Flink to end the job; does nothing if it has ended."""
         ...
 
+    def hurry(self, job: Submission) -> None:
+        """Learn of the job's end without delay: it is about to end, or may have ended."""
+        ...
+
     def close(self) -> None:
         """End the submitter; nothing of it stays."""
         ...
@@ -161,9 +165,17 @@ class Client:
 
     def cancel(self, job: Submission) -> None:
         """Ask Flink to end the job; does nothing if it has ended."""
-        for number, known in list(self._jobs.items()):
-            if known is job and not job.ended.is_set():
-                self._write({"cancel": number})
+        for number in self._number(job):
+            self._write({"cancel": number})
+
+    def hurry(self, job: Submission) -> None:
+        """Have the process ask at once, and often, whether the job has ended."""
+        for number in self._number(job):
+            self._write({"hurry": number})
+
+    def _number(self, job: Submission) -> list[int]:
+        """Return the number of a job that has not ended; none of one that has."""
+        return [number for number, known in list(self._jobs.items()) if known is job and not job.ended.is_set()]
 
     def close(self, seconds: float = 15.0) -> None:
         """End the process, its jobs, Java, and on the local cluster Flink's Python workers."""

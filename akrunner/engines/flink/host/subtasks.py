@@ -192,6 +192,7 @@ class Subtasks:
 
     def _why(self) -> str | None:
         """Return Flink's reason for a subtask that is gone; None if there is none."""
+        self.client.hurry(self.submitted)
         self.submitted.ended.wait(_WHY_SECONDS)
         return self.submitted.failed
 
@@ -269,6 +270,7 @@ class Subtasks:
         """
         for remote in self.remotes:
             remote.tell(leave=pb.Leave(error=error, final=final))
+        self.client.hurry(self.submitted)
 
     def any_gone(self) -> bool:
         """Whether a subtask is gone by itself, and the attempt with it."""

@@ -184,6 +184,9 @@ class ProgramSubmitter:
             except BaseException:
                 pass  # it has ended, or its cluster is gone; the watching thread reports that
 
+    def hurry(self, job: Submission) -> None:
+        """Do nothing: the watching thread asks often, always."""
+
     def close(self) -> None:
         if self._watching is not None:
             self._watching.join(10.0)
@@ -239,6 +242,9 @@ class ProgramGraph:
 
     def cancel(self, job: Submission) -> None:
         """Do nothing: the program itself cancels its job."""
+
+    def hurry(self, job: Submission) -> None:
+        """Do nothing: the watching thread asks often, always."""
 
     def close(self) -> None:
         pass

@@ -2,8 +2,8 @@
 
 ::
 
-    stdin    lines of JSON, each an `Order`: {"submit": number, ...}, {"cancel": number}; when it ends, all jobs that are not
-             detached are cancelled, and the process ends
+    stdin    lines of JSON, each an `Order`: {"submit": number, ...}, {"cancel": number}, {"hurry": number}; when it ends, all jobs
+             that are not detached are cancelled, and the process ends
     stdout   lines of JSON, each a `Word`: {"of": number, "job": id}, {"of": number, "state": ...}, {"of": number, "failed": words}
 """
 
@@ -21,7 +21,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
+#: seconds between two questions about a job of which something is expected: it was submitted, cancelled or hurried a short time ago
 _POLL_SECONDS = 0.2
+_EXPECTED_SECONDS = 15.0
+#: seconds between two questions about one that merely runs: each is work for the JobManager. Who watches the job asks it, too
+_RUNS_POLL_SECONDS = 2.0
 _CANCEL_SECONDS = 10.0
 #: the states of a job that has ended, in Flink's words
 ENDED = ("FINISHED", "FAILED", "CANCELED")
@@ -39,10 +43,10 @@ _TRACEBACK = "Traceback (most recent call last):"
 
 
 class Order(TypedDict, total=False):
-    """What the submitter wants: that a job is submitted, or that one is cancelled.
+    """What the submitter wants: that a job is submitted, that one is cancelled, or that the end of one is said without delay.
 
     Attributes:
-        submit: the number that the job gets; `cancel` has the number of a job that got one.
+        submit: the number that the job gets; `cancel` and `hurry` have the number of a job that got one.
         package: the path of akrunner as a zip.
         remote: Flink's options for the cluster's REST service; None for a cluster inside this process.
         brings_python: whether the job brings Flink's Python to the cluster.
@@ -58,6 +62,7 @@ class Order(TypedDict, total=False):
 
     submit: int
     cancel: int
+    hurry: int
     package: str
     remote: Mapping[str, str] | None
     brings_python: bool
@@ -125,25 +130,41 @@ def is_over(error: Exception) -> bool:
 
 
 class Running:
-    """One job that runs."""
+    """One job that runs.
 
-    def __init__(self, number: int, client: Any) -> None:
+    Args:
+        here: whether its cluster is inside this process: it is gone when the job has ended, and so is what it knows.
+    Attributes:
+        asked: when its state is to be asked for, in seconds of `time.monotonic`.
+    """
+
+    def __init__(self, number: int, client: Any, here: bool = False) -> None:
         self.number = number
         self.client = client
-        self.result = client.get_job_execution_result()
         self.state = ""
+        # of another cluster's job it is asked for when there is one: Java asks the cluster for it again and again until then
+        self._result = client.get_job_execution_result() if here else None
+        self._pause = _POLL_SECONDS if here else _RUNS_POLL_SECONDS
+        self.hurry()
         self._states = States(lambda: str(client.get_job_status().result()).rsplit(".", 1)[-1])
         say(Word(of=number, job=str(client.get_job_id())))
+
+    def hurry(self) -> None:
+        """Expect that the job's state changes soon."""
+        self.asked = time.monotonic()
+        self._expected = self.asked + _EXPECTED_SECONDS
 
     def look(self) -> bool:
         """Report what has become of the job. Returns whether it has ended. Raises: Exception: the cluster does not answer any more."""
         ended = self._states.ended()
+        now = time.monotonic()
+        self.asked = now + (_POLL_SECONDS if now < self._expected else self._pause)
         state = self._states.state
         if ended and state == SUSPENDED:
             say(Word(of=self.number, failed=NOT_TAKEN_OVER.format(TAKE_OVER_SECONDS)))
         if state == "FAILED":
             try:
-                self.result.result()
+                (self._result or self.client.get_job_execution_result()).result()
             except BaseException as e:
                 say(Word(of=self.number, failed=words(e)))
         if state != self.state:
@@ -153,6 +174,7 @@ class Running:
 
     def cancel(self) -> None:
         if self.state not in ENDED:
+            self.hurry()
             self.client.cancel().result()
 
 
@@ -160,7 +182,8 @@ def main() -> int:
     jobs: dict[int, Running] = {}
     rest = b""
     while True:
-        readable, _, _ = select.select([0], [], [], _POLL_SECONDS)
+        pause = max(0.0, min(job.asked for job in jobs.values()) - time.monotonic()) if jobs else None
+        readable, _, _ = select.select([0], [], [], pause)
         if readable:
             data = os.read(0, 1 << 16)
             if not data:
@@ -169,6 +192,8 @@ def main() -> int:
             for line in lines:
                 heed(json.loads(line), jobs)
         for number, job in list(jobs.items()):
+            if time.monotonic() < job.asked:
+                continue
             try:
                 if job.look():
                     del jobs[number]
@@ -187,7 +212,7 @@ def heed(word: Order, jobs: dict[int, Running]) -> None:
             if "archive" in word:
                 say(Word(of=word["submit"], job=str(detached(word).get_job_id())))
             else:
-                jobs[word["submit"]] = Running(word["submit"], submitted(word))
+                jobs[word["submit"]] = Running(word["submit"], submitted(word), word.get("remote") is None)
         except BaseException as e:
             say(Word(of=word["submit"], failed=words(e)))
     elif word.get("cancel") in jobs:
@@ -195,6 +220,8 @@ def heed(word: Order, jobs: dict[int, Running]) -> None:
             jobs[word["cancel"]].cancel()
         except BaseException as e:
             say(Word(of=word["cancel"], failed=words(e)))
+    elif word.get("hurry") in jobs:
+        jobs[word["hurry"]].hurry()
 
 
 def end(jobs: dict[int, Running]) -> None:

@@ -182,6 +182,8 @@ class Line:
             pass  # the host is gone, in whatever way
         finally:
             self._gone.set()
+            # wakes who waits for a message
+            self._words.put(None)
 
     def _died(self, name: str, error: BaseException) -> None:
         self._gone.set()
@@ -209,12 +211,12 @@ class Line:
         Raises:
             HostGone: the stream has ended.
         """
-        while (word := self.heard(_TICK)) is None:
+        while (word := self.heard(None)) is None:
             pass
         return word
 
-    def heard(self, seconds: float) -> Any:
-        """Return the next message; None if none comes within that time.
+    def heard(self, seconds: float | None) -> Any:
+        """Return the next message; None if none comes within that time. Args: seconds: None: until one comes, or the stream ends.
 
         Raises:
             HostGone: the stream has ended.

@@ -94,6 +94,19 @@ def test_flinks_words_for_an_end_are_those_of_its_rest_service(state: str) -> No
     assert job.ended.is_set()
 
 
+def test_only_of_a_job_that_has_not_ended_more_is_asked() -> None:
+    client: Any = object.__new__(Client)
+    runs, ended = Submission(), Submission()
+    ended.ended.set()
+    client._jobs = {4: runs, 5: ended}
+    said: list[Any] = []
+    client._write = said.append
+    for job in (runs, ended):
+        client.hurry(job)
+        client.cancel(job)
+    assert said == [{"hurry": 4}, {"cancel": 4}]
+
+
 @pytest.mark.slow
 def test_errors_have_their_codes_there(package: str) -> None:
     asked = "from akrunner.codes import code_of; print(code_of(['SourceError'], 'source: there is no file x'))"

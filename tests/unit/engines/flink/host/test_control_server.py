@@ -57,6 +57,9 @@ class Nobody:
     def cancel(self, job: Submission) -> None:
         job.ended.set()
 
+    def hurry(self, job: Submission) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -49,6 +49,7 @@ class Client:
     def __init__(self, error: Exception | None = None) -> None:
         self._error = error
         self.cancelled: list[Submission] = []
+        self.hurried: list[Submission] = []
         self.ends = True
 
     def submit(self, order: Any) -> Submission:
@@ -61,6 +62,9 @@ class Client:
         self.cancelled.append(job)
         if self.ends:
             job.ended.set()
+
+    def hurry(self, job: Submission) -> None:
+        self.hurried.append(job)
 
     def close(self) -> None:
         pass
@@ -213,6 +217,7 @@ def test_a_place_says_why_it_is_gone_in_flinks_words() -> None:
     comes(subtasks, 0)
     (place,) = subtasks.come(10)
     assert place.why() is None
+    assert submitted_by(subtasks).hurried == [subtasks.submitted], "it is asked at once"
     subtasks.submitted.failed = "no heartbeat"
     assert place.why() == "no heartbeat"
 
@@ -407,6 +412,7 @@ def test_subtasks_that_can_leave_by_themselves_are_not_cancelled() -> None:
     subtasks.submitted.ended.wait = lambda seconds: True  # type: ignore[method-assign, assignment]
     subtasks.close()
     assert submitted_by(subtasks).cancelled == [] and made[0].closed
+    assert submitted_by(subtasks).hurried == [subtasks.submitted]
     assert told(place) == [("", True)]
 
 

@@ -35,12 +35,13 @@ class Client:
     def __init__(self, *states: Any, error: BaseException | None = None) -> None:
         self._states = list(states)
         self._error = error
-        self.cancelled = 0
+        self.cancelled = self.results = 0
 
     def get_job_id(self) -> str:
         return "j1"
 
     def get_job_execution_result(self) -> Later:
+        self.results += 1
         return Later(self._error)
 
     def get_job_status(self) -> Later:
@@ -99,6 +100,34 @@ def test_why_a_job_has_failed_is_said_before_its_state(said: Said) -> None:
     job = Running(3, Client("FAILED", error=RuntimeError("x\nCaused by: no slots")))
     assert job.look()
     assert said()[1:] == [{"of": 3, "failed": "no slots"}, {"of": 3, "state": "FAILED"}]
+
+
+@pytest.mark.parametrize(("here", "state", "asked"), [(True, "RUNNING", 1), (False, "RUNNING", 0), (False, "FAILED", 1)])
+def test_what_java_would_ask_for_again_and_again_is_not_asked_for(here: bool, state: str, asked: int, said: Said) -> None:
+    client = Client(state, error=RuntimeError("no slots"))
+    Running(3, client, here).look()
+    assert client.results == asked
+
+
+def test_a_job_that_merely_runs_is_seldom_asked_about(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(submit, "time", clock)
+
+    def pause(job: Running) -> float:
+        job.look()
+        return job.asked - clock.now
+
+    job, here = Running(3, Client("RUNNING")), Running(4, Client("RUNNING"), here=True)
+    assert job.asked == clock.now and pause(job) == pause(here) == pytest.approx(0.2)
+    clock.now += 20
+    assert pause(job) == pytest.approx(2.0), "it has been submitted for long"
+    assert pause(here) == pytest.approx(0.2), "it is gone when it has ended"
+    submit.heed({"hurry": 3}, {3: job})
+    assert job.asked == clock.now and pause(job) == pytest.approx(0.2)
+    clock.now += 20
+    assert pause(job) == pytest.approx(2.0)
+    job.cancel()
+    assert job.asked == clock.now and pause(job) == pytest.approx(0.2)
 
 
 class Py4JJavaError(Exception):
@@ -166,7 +195,7 @@ def test_lines_submit_and_cancel(said: Said, monkeypatch: pytest.MonkeyPatch) ->
     submit.heed({"submit": 2, "archive": "/a.zip"}, jobs)
     assert list(jobs) == [1], "a detached job goes on"
     assert said() == [{"of": 1, "job": "j1"}, {"of": 2, "job": "j1"}]
-    for word in ({"cancel": 1}, {"cancel": 7}, {}):
+    for word in ({"cancel": 1}, {"cancel": 7}, {"hurry": 7}, {}):
         submit.heed(word, jobs)
     assert client.cancelled == 1 and said() == []
 
