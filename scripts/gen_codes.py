@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import functools
 import itertools
 import json
 import re
@@ -37,29 +38,88 @@ class Message(NamedTuple):
     text: str
 
 
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """Yield each module, as `io/paths`, and what stands in it."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path.relative_to(PACKAGE).with_suffix("").as_posix(), ast.parse(path.read_text())
+
+
 def gathered() -> list[Message]:
     """Return every message that the source has, in its order."""
     found: dict[Message, None] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        module = path.relative_to(PACKAGE).with_suffix("").as_posix()
+    for module, tree in trees():
         if module != "errors" and not module.startswith(("worker/", "wire/", "starters/files/")):
-            found.update(dict.fromkeys(_of_module(module, ast.parse(path.read_text()))))
+            found.update(dict.fromkeys(_of_module(module, tree)))
     return list(found)
 
 
+class _Scope:
+    """A function, or a module. It is searched once, however many messages take their words from it."""
+
+    def __init__(self, node: ast.AST) -> None:
+        self._node = node
+
+    @functools.cached_property
+    def given(self) -> Mapping[str, Sequence[ast.expr]]:
+        """The values that each name is given in it."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(self._node):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+            for name in dict.fromkeys(one.id for one in targets if isinstance(one, ast.Name)):
+                if node.value is not None:
+                    found.setdefault(name, []).append(node.value)
+        return found
+
+    @functools.cached_property
+    def made(self) -> Mapping[str, Sequence[ast.FunctionDef]]:
+        """The functions in it, by their names."""
+        found: dict[str, list[ast.FunctionDef]] = {}
+        for node in ast.walk(self._node):
+            if isinstance(node, ast.FunctionDef):
+                found.setdefault(node.name, []).append(node)
+        return found
+
+
+class _Place(NamedTuple):
+    """Where a call or a class stands.
+
+    Attributes: node: it; raised: whether it is what a `raise` raises; scopes: the functions around it, and the module, the nearest first.
+    """
+
+    node: ast.Call | ast.ClassDef
+    raised: bool
+    scopes: Sequence[_Scope]
+
+
+#: what no call is in; more than half of all nodes
+_WITHOUT = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.cmpop, ast.alias)
+
+
+def _places(tree: ast.Module) -> Iterator[_Place]:
+    """Yield each call and class of a module, in the order of `ast.walk`."""
+    pending: list[tuple[ast.AST, bool, Sequence[_Scope]]] = [(tree, False, ())]
+    for node, raised, scopes in pending:
+        if isinstance(node, (ast.Call, ast.ClassDef)):
+            yield _Place(node, raised, scopes)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
+            scopes = (_Scope(node), *scopes)
+        raises = isinstance(node, ast.Raise)
+        for value in vars(node).values():
+            for one in value if isinstance(value, list) else (value,):
+                if isinstance(one, ast.AST) and not isinstance(one, _WITHOUT):
+                    pending.append((one, raises, scopes))
+
+
 def _of_module(module: str, tree: ast.Module) -> Iterator[Message]:
+    places = list(_places(tree))
     own = {
         node.name: base
-        for node in ast.walk(tree)
+        for node, _, _ in places
         if isinstance(node, ast.ClassDef)
         for base in map(_name, node.bases)
         if base in _KINDS
     }
-    around: dict[ast.AST, ast.AST] = {}
-    for node in ast.walk(tree):
-        for child in ast.iter_child_nodes(node):
-            around[child] = node
-    for node in ast.walk(tree):
+    for node, raised, scopes in places:
         if not isinstance(node, ast.Call):
             continue
         name, arguments = _name(node.func), node.args
@@ -67,7 +127,7 @@ def _of_module(module: str, tree: ast.Module) -> Iterator[Message]:
             kind, arguments, more = str(_name(arguments[0])), arguments[1:], ": " + GAP
         elif name in _KINDS or name in own:
             kind, more = own.get(str(name), str(name)), ""
-        elif isinstance(around.get(node), ast.Raise) and (name is None or name.lstrip("_").islower()) and arguments:
+        elif raised and (name is None or name.lstrip("_").islower()) and arguments:
             # a function that makes the exception, or a class that was handed in
             kind, more = ANY, ""
         else:
@@ -77,7 +137,6 @@ def _of_module(module: str, tree: ast.Module) -> Iterator[Message]:
             if kind == ANY
             else arguments[:1]
         )
-        scopes = list(_scopes(node, around))
         for text in texts:
             for one in _texts(text, scopes):
                 # a word or two are the name of a parameter
@@ -90,15 +149,7 @@ def _name(node: ast.AST) -> str | None:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
 
 
-def _scopes(node: ast.AST, around: Mapping[ast.AST, ast.AST]) -> Iterator[ast.AST]:
-    """Yield the functions around a node, and the module."""
-    while (outer := around.get(node)) is not None:
-        if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
-            yield outer
-        node = outer
-
-
-def _texts(node: ast.AST, scopes: Sequence[ast.AST], depth: int = 3) -> list[str]:
+def _texts(node: ast.AST, scopes: Sequence[_Scope], depth: int = 3) -> list[str]:
     """Return what a text may be."""
     if isinstance(node, ast.Constant):
         return [node.value if isinstance(node.value, str) else GAP]
@@ -112,19 +163,19 @@ def _texts(node: ast.AST, scopes: Sequence[ast.AST], depth: int = 3) -> list[str
     if isinstance(node, ast.IfExp):
         return list(dict.fromkeys([*_texts(node.body, scopes, depth), *_texts(node.orelse, scopes, depth)]))[:_CHOICES]
     if isinstance(node, ast.Name) and depth:
-        given = list(itertools.islice(_given(node.id, scopes), _CHOICES))
+        given = _given(node.id, scopes)[:_CHOICES]
         return list(dict.fromkeys(one for value in given for one in _texts(value, scopes, depth - 1)))[:_CHOICES] or [GAP]
     if isinstance(node, ast.Call) and depth:
         # a function of the module that puts the words together
-        made = [one for one in ast.walk(scopes[-1]) if isinstance(one, ast.FunctionDef) and one.name == _name(node.func)]
+        made = scopes[-1].made.get(str(_name(node.func)), ())
         returned = [one.value for of in made for one in ast.walk(of) if isinstance(one, ast.Return) and one.value is not None]
-        return list(dict.fromkeys(text for one in returned for text in _texts(one, [made[0], scopes[-1]], depth - 1)))[
+        return list(dict.fromkeys(text for one in returned for text in _texts(one, [_Scope(made[0]), scopes[-1]], depth - 1)))[
             :_CHOICES
         ] or [GAP]
     return [GAP]
 
 
-def _inner(node: ast.AST, scopes: Sequence[ast.AST], depth: int) -> list[str]:
+def _inner(node: ast.AST, scopes: Sequence[_Scope], depth: int) -> list[str]:
     """Return what a value within a text may be: only a constant of the module is known."""
     value = node.value if isinstance(node, ast.FormattedValue) else node
     if isinstance(value, ast.Name) and value.id.lstrip("_").isupper():
@@ -132,17 +183,9 @@ def _inner(node: ast.AST, scopes: Sequence[ast.AST], depth: int) -> list[str]:
     return [GAP]
 
 
-def _given(name: str, scopes: Sequence[ast.AST]) -> Iterator[ast.expr]:
-    """Yield the values that a name is given in the nearest scope that gives it any."""
-    for scope in scopes:
-        found = False
-        for node in ast.walk(scope):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-            if any(isinstance(one, ast.Name) and one.id == name for one in targets) and node.value is not None:
-                found = True
-                yield node.value
-        if found:
-            return
+def _given(name: str, scopes: Sequence[_Scope]) -> Sequence[ast.expr]:
+    """Return the values that a name is given in the nearest scope that gives it any."""
+    return next((scope.given[name] for scope in scopes if name in scope.given), ())
 
 
 def _joined(parts: Sequence[Sequence[str]]) -> list[str]:
@@ -168,10 +211,18 @@ def family_of(message: Message) -> Family:
 
 def _said(pieces: Iterable[str], text: str) -> int:
     """Return the length of the longest of the pieces that are in a text."""
-    return max(
-        (len(piece) for piece in pieces if fnmatch.fnmatchcase(text, f"*{piece.replace('[', '[[]').replace('?', '[?]')}*")),
-        default=0,
-    )
+    return max((len(piece) for piece in pieces if _is_in(piece, text)), default=0)
+
+
+def _is_in(piece: str, text: str) -> bool:
+    """Whether a text says a piece; * in it stands for anything."""
+    at = 0
+    for part in piece.split("*"):
+        at = text.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
 
 
 def _within(patterns: Iterable[str], module: str) -> int:

@@ -22,10 +22,10 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def nodes(text: str) -> list[ast.AST]:
-    """Parse a text. Returns: its nodes, in the order of `ast.walk`, in two thirds of its time."""
+def nodes(text: str | ast.AST) -> list[ast.AST]:
+    """Parse a text, if it is not a tree. Returns: its nodes, in the order of `ast.walk`, in two thirds of its time."""
     with uncollected():
-        found: list[ast.AST] = [ast.parse(text)]
+        found: list[ast.AST] = [ast.parse(text) if isinstance(text, str) else text]
         for node in found:
             for value in vars(node).values():
                 if isinstance(value, ast.AST):

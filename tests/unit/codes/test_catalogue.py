@@ -8,15 +8,16 @@ import importlib.util
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from akrunner.cli.main import load
 from akrunner.codes import catalogue, matching
 from akrunner.codes.catalogue import families, family
+from tests.trees import nodes, uncollected
 
 ROOT = Path(__file__).parents[3]
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
@@ -30,10 +31,31 @@ def generator() -> Any:
     return module
 
 
-def test_every_message_of_the_source_has_one_code() -> None:
+class Source(NamedTuple):
+    """The source, which is parsed once. Attributes: found: each message with its family; texts: what stands between the gaps of each text."""
+
+    found: dict[Any, catalogue.Family]
+    texts: set[str]
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    module, texts = generator(), set()
+    trees = module.trees
+
+    def passing() -> Iterator[tuple[str, ast.Module]]:
+        for name, tree in trees():
+            texts.update(literals(tree))
+            yield name, tree
+
+    module.trees = passing
+    with uncollected():
+        return Source(module.given(), texts)
+
+
+def test_every_message_of_the_source_has_one_code(source: Source) -> None:
     """That of its own words, also without the place that says it; no family is without a message; and the files are those of the source."""
-    module = generator()
-    found = module.given()
+    module, found = generator(), source.found
     assert len(found) > 1500
     wrong = []
     for message, own in found.items():
@@ -48,36 +70,39 @@ def test_every_message_of_the_source_has_one_code() -> None:
     assert module.PAGE.read_text() == module.page(found), "run scripts/gen-codes"
 
 
-def literals() -> Iterator[str]:
-    """Yield what stands between the gaps of each text in the source, and the system's words that messages are put together with."""
-    for path in (ROOT / "akrunner").rglob("*.py"):
-        tree = ast.parse(path.read_text())
-        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-                yield node.value
-    yield from (one.name for one in signal.Signals)
-    yield from map(os.strerror, errno.errorcode)
+def literals(tree: ast.Module) -> set[str]:
+    """Return what stands between the gaps of each text of a module, docstrings apart."""
+    every = nodes(tree)
+    docs = {id(node.value) for node in every if isinstance(node, ast.Expr)}
+    return {
+        node.value for node in every if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
+    }
 
 
-def is_said(piece: str, said: frozenset[str]) -> bool:
-    """Whether a piece stands in one of the texts, or is the end of one, at most one whole text, and the beginning of another."""
-    if any(piece in one for one in said):
-        return True
-    ends = [at for at in range(4, len(piece)) if any(one.endswith(piece[:at]) for one in said)]
-    begins = [at for at in range(1, len(piece) - 3) if any(one.startswith(piece[at:]) for one in said)]
-    return any(end == begin or (end < begin and piece[end:begin] in said) for end in ends for begin in begins)
+class Said:
+    """Texts, as one in which there is a character that none of them has before and behind each."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.texts = frozenset(texts)
+        self.all = "\0" + "\0".join(text for text in self.texts if "\0" not in text) + "\0"
+
+    def has(self, piece: str) -> bool:
+        """Whether a piece stands in one of the texts, or is the end of one, at most one whole text, and the beginning of another."""
+        if piece in self.all:
+            return True
+        ends = [at for at in range(4, len(piece)) if f"{piece[:at]}\0" in self.all]
+        begins = [at for at in range(1, len(piece) - 3) if f"\0{piece[at:]}" in self.all]
+        return any(end == begin or (end < begin and piece[end:begin] in self.texts) for end in ends for begin in begins)
 
 
-def test_pieces_that_are_put_together_while_a_job_runs_are_said_by_somebody() -> None:
-    said = frozenset(literals())
+def test_pieces_that_are_put_together_while_a_job_runs_are_said_by_somebody(source: Source) -> None:
+    # the system's words are among them
+    said = Said([*source.texts, *(one.name for one in signal.Signals), *map(os.strerror, errno.errorcode)])
     pieces = [
         (one.code, part) for one in families().values() for piece in one.foreign for part in piece.removeprefix("^").split("*")
     ]
-    assert len(pieces) > 50 and [piece for piece in pieces if not is_said(piece[1], said)] == []
-    assert not any(
-        is_said(one, said) for one in ("SIGKILX (exit code", "ended before it told that it had started", "stdout was shut")
-    )
+    assert len(pieces) > 50 and [piece for piece in pieces if not said.has(piece[1])] == []
+    assert not any(map(said.has, ("SIGKILX (exit code", "ended before it told that it had started", "stdout was shut")))
 
 
 def test_each_class_has_a_code_for_whatever_else_it_says() -> None:
