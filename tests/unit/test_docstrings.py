@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any
 
 import docstring_parser as parsing
@@ -49,12 +49,13 @@ def _public() -> Iterator[tuple[str, Any, str | None]]:
             if inspect.isclass(value):
                 yield from _functions(home, value)
                 for own, one in vars(value).items():
-                    if isinstance(one, (property, cached_property)) and not own.startswith("_"):
+                    if isinstance(one, (property, functools.cached_property)) and not own.startswith("_"):
                         yield f"{home}.{own}", one, one.__doc__
 
 
+@functools.cache
 def gaps(value: Any, told_of_it: str | None) -> list[str]:
-    """What the docstring of a function, class or property lacks, has too much, or has where no parser finds it."""
+    """What the docstring of a function, class or property lacks, has too much, or has where no parser finds it. Many classes have the same methods."""
     text = inspect.cleandoc(told_of_it or "")
     if not text:
         return ["there is no docstring"]

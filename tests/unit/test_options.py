@@ -24,7 +24,7 @@ from akrunner.options import COMMANDS, OPTIONS, VERBS, Command, Verb, carried, m
 from akrunner.options.naming import IN_SCRIPTS
 from akrunner.spec import JobSpec, ResourceSpec, SupervisionSpec
 from akrunner.worker.config import BatchTaskConfig
-from tests.trees import nodes
+from tests.trees import functions, nodes
 
 ROOT = Path(__file__).parents[2]
 
@@ -95,25 +95,41 @@ TAKEN = {
 PARTS = {"Reads", "LaidOut", "Asked"}
 
 
-def _read_from(functions: list[ast.FunctionDef], classes: set[str]) -> set[str]:
+class _Function:
+    """A function that is asked about for each verb. Attributes: node: it; kinds: each parameter -> the names in its annotation."""
+
+    def __init__(self, node: ast.FunctionDef) -> None:
+        self.node = node
+        named = [*node.args.args, *node.args.kwonlyargs]
+        self.kinds = {
+            one.arg: {getattr(n, "id", "") for n in ast.walk(one.annotation)} for one in named if one.annotation is not None
+        }
+
+    @functools.cached_property
+    def read(self) -> list[ast.Attribute | ast.Name]:
+        """The attributes of names, and the names, that it reads."""
+        return [
+            node
+            for node in ast.walk(self.node)
+            if (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name))
+            or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+        ]
+
+
+def _read_from(functions: list[_Function], classes: set[str]) -> set[str]:
     """Names that functions read: of their arguments of one of the classes, and, beside such an argument, their own arguments."""
     read = set()
     for function in functions:
-        named = [*function.args.args, *function.args.kwonlyargs]
-        given = {
-            one.arg
-            for one in named
-            if one.annotation is not None and classes & {getattr(n, "id", "") for n in ast.walk(one.annotation)}
-        }
-        for node in ast.walk(function) if given else ():
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in given:
-                read.add(node.attr)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        given = {name for name, kinds in function.kinds.items() if classes & kinds}
+        for node in function.read if given else ():
+            if isinstance(node, ast.Name):
                 read.add(node.id)
+            elif isinstance(node.value, ast.Name) and node.value.id in given:
+                read.add(node.attr)
     return read
 
 
-def _unheeded(functions: list[ast.FunctionDef]) -> list[str]:
+def _unheeded(functions: list[_Function]) -> list[str]:
     """Verbs and their options that no function reads from the arguments of the verb."""
     found = []
     for verb, kind in TAKEN.items():
@@ -123,12 +139,12 @@ def _unheeded(functions: list[ast.FunctionDef]) -> list[str]:
 
 
 @functools.cache
-def _functions() -> list[ast.FunctionDef]:
+def _functions() -> list[_Function]:
     """Those of the files that mention a class of arguments."""
     classes = {*TAKEN.values(), *PARTS}
     texts = [path.read_text() for path in (ROOT / "akrunner").rglob("*.py") if path.parent.name != "options"]
     mention = [text for text in texts if any(name in text for name in classes)]
-    return [one for text in mention for one in nodes(text) if isinstance(one, ast.FunctionDef)]
+    return [_Function(one) for text in mention for one in functions(text)]
 
 
 def test_every_verb_uses_its_options() -> None:
@@ -137,7 +153,7 @@ def test_every_verb_uses_its_options() -> None:
 
 
 def test_an_option_that_only_one_verb_uses_is_noticed() -> None:
-    scripts = [one for one in _functions() if "PredictArguments" not in ast.unparse(one.args)]
+    scripts = [one for one in _functions() if "PredictArguments" not in ast.unparse(one.node.args)]
     missed = _unheeded(scripts)
     assert {"predict: reserved_cols", "predict: batch_size", "predict: env"} <= set(missed)
     assert not [one for one in missed if not one.startswith("predict") or one.endswith((": select", ": partition_by"))]
@@ -157,9 +173,7 @@ def test_no_command_declares_an_option(name: str) -> None:
 def _defaults(path: Path) -> Iterator[tuple[str, str, str]]:
     """(function, option, default) of each parameter in a module that is called as an option and has a default of its own."""
     known = {one.name for one in OPTIONS}
-    for node in nodes(path.read_text()):
-        if not isinstance(node, ast.FunctionDef):
-            continue
+    for node in functions(path.read_text()):
         named = [*node.args.posonlyargs, *node.args.args]
         pairs = [*zip(named[len(named) - len(node.args.defaults) :], node.args.defaults)]
         pairs += [(one, value) for one, value in zip(node.args.kwonlyargs, node.args.kw_defaults) if value is not None]
