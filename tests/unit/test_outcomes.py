@@ -17,17 +17,19 @@ from akrunner import __main__ as program
 from akrunner import outcomes
 from akrunner.errors import TaskFailure
 from akrunner.running.result import Result
+from tests.schemas import checker
 from tests.unit.engines.test_base import result as task
 from tests.unit.engines.test_base import stats
 
 SCHEMA = json.loads((Path(akrunner.__file__).parents[1] / "docs" / "result.schema.json").read_text())
+validate = checker(SCHEMA)
 FAILURE = TaskFailure("worker:1", "raised ValueError", "Traceback ...", "exit code 1", "a line", "/logs/worker-1.txt", 7)
 
 
 def check(body: Any) -> None:
     """Check an object, and that the schema has each of its fields."""
     told = json.loads(json.dumps(outcomes.plain(body), allow_nan=False))
-    jsonschema.validate(told, SCHEMA)
+    validate(told)
     kind = SCHEMA["$defs"]["failed" if not told["ok"] else "submitted" if "job" in told else "result"]
     assert set(told) <= set(kind["properties"]), set(told) - set(kind["properties"])
 
@@ -117,7 +119,7 @@ def test_a_result_fits_the_schema() -> None:
 @pytest.mark.parametrize("wrong", [{"exit_code": 5}, {"run": 7}, {"failure": {"task": "worker:0"}}, {"warnings": "none"}])
 def test_an_object_that_does_not_fit_is_seen(wrong: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**outcomes.head("JobError", "it failed", 1), **wrong}, SCHEMA)
+        validate({**outcomes.head("JobError", "it failed", 1), **wrong})
 
 
 def test_secrets_and_what_json_does_not_know() -> None:

@@ -12,8 +12,11 @@ import pytest
 from akrunner.engines.supervision.states import RESTARTING, TaskState
 from akrunner.progress import events
 from akrunner.progress.views import ENDING, PREDICTING, READING, RUNNING, STARTING, WAITING, TaskView, View
+from tests.schemas import checker
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "progress.schema.json").read_text())
+#: raises of an event that is not as the schema has it
+validate = checker(SCHEMA)
 NOW = 1_790_000_000_123_456_789
 FULL = View(
     1.23456, RUNNING, {"loss": float("nan"), "acc": 0.5}, "chief:0", 7, 1.23456, 0.123456789, 5, 10, 5, 3, 1e9, float("inf"), 3.0, 1,
@@ -22,7 +25,7 @@ FULL = View(
 
 
 def check(event: dict[str, Any]) -> None:
-    jsonschema.validate(json.loads(json.dumps(event, allow_nan=False)), SCHEMA)
+    validate(json.loads(json.dumps(event, allow_nan=False)))
 
 
 def test_the_schema_is_one() -> None:

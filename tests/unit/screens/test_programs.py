@@ -7,7 +7,6 @@ import json
 import sys
 from typing import Any
 
-import jsonschema
 import pytest
 
 from akrunner.engines.base import Progress
@@ -15,7 +14,7 @@ from akrunner.errors import ConfigError
 from akrunner.screens import programs, ways
 from akrunner.screens.programs import JobScreen, chosen
 from tests.unit.notebook.kernel import Shown, kernel
-from tests.unit.progress.test_events import SCHEMA
+from tests.unit.progress.test_events import validate
 
 __all__ = ["kernel"]
 
@@ -85,7 +84,7 @@ def test_events_are_those_of_the_command_line(capsys: pytest.CaptureFixture[str]
     shown("json", DONE)
     told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     for one in told:
-        jsonschema.validate(one, SCHEMA)
+        validate(one)
     assert [one["event"] for one in told] == ["warning", "progress", "warning", "end"]
     assert (told[-1]["run"], told[-1]["metrics"], told[-1]["rows_out"]) == ("r7", {"loss": 0.5}, 2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import tomllib
 from pathlib import Path
@@ -12,14 +13,21 @@ import pytest
 import akrunner
 from akrunner import jobfile
 from akrunner.options import named
-from akrunner.starters.templates import DATA, DEFAULT, TEMPLATES, contents
+from akrunner.starters import templates
+from akrunner.starters.templates import DATA, DEFAULT, TEMPLATES
 
 ROOT = Path(akrunner.__file__).parents[1]
 EVERY = pytest.mark.parametrize("name", TEMPLATES)
 
 
+@functools.cache
+def contents(name: str) -> dict[str, bytes]:
+    """The files of a template. They are made once: those that are images take a quarter of a second."""
+    return templates.contents(TEMPLATES[name])
+
+
 def text(name: str, file: str) -> str:
-    return contents(TEMPLATES[name])[file].decode()
+    return contents(name)[file].decode()
 
 
 def test_they_are_those_of_the_option_and_of_the_page() -> None:
@@ -33,7 +41,7 @@ def test_they_are_those_of_the_option_and_of_the_page() -> None:
 def test_no_file_of_the_package_is_left_out(name: str) -> None:
     folder = ROOT / "akrunner" / "starters" / "files" / name
     assert {path.name for path in folder.iterdir() if path.name != "__pycache__"} == set(TEMPLATES[name].own)
-    assert all(contents(TEMPLATES[name]).values())
+    assert all(contents(name).values())
 
 
 @EVERY
@@ -42,7 +50,7 @@ def test_its_page_has_the_commands_and_names_the_files(name: str) -> None:
     block = re.search(r"```sh\n(.*?)```", page, re.DOTALL)
     assert block is not None and tuple(block[1].splitlines()) == template.commands
     told = page.partition("| --- | --- |\n")[2].partition("\n\n")[0]
-    at_top = {f"{first}/" if rest else first for first, _, rest in (path.partition("/") for path in contents(template))}
+    at_top = {f"{first}/" if rest else first for first, _, rest in (path.partition("/") for path in contents(name))}
     assert set(re.findall(r"`([^`]+)`", "\n".join(line.split("|")[1] for line in told.splitlines()))) == at_top - {"README.md"}
     assert template.tensorflow.removesuffix(" and later") in page
     # it is read where there is no checkout
@@ -54,7 +62,7 @@ def test_its_job_is_a_job_file_of_the_script_that_is_there(name: str, tmp_path: 
     (tmp_path / "job.toml").write_text(text(name, "job.toml"))
     verb = TEMPLATES[name].commands[0].split()[1]
     job = jobfile.read(str(tmp_path / "job.toml"), verb, [])
-    files = contents(TEMPLATES[name])
+    files = contents(name)
     source = tomllib.loads(text(name, "job.toml"))["source"]
     assert job.options["script"] == str(tmp_path / ("learn.py" if verb == "stream" else "train.py"))
     assert [path for path in files if path.partition("/")[0] == source]
@@ -74,5 +82,5 @@ def test_its_scripts_are_python_3_7_and_read(name: str) -> None:
 
 
 def test_the_irises_are_those_of_the_example() -> None:
-    assert contents(TEMPLATES["classification"])["iris.csv"] == (ROOT / "examples" / "iris" / "iris.csv").read_bytes()
+    assert contents("classification")["iris.csv"] == (ROOT / "examples" / "iris" / "iris.csv").read_bytes()
     assert TEMPLATES["classification"].own["iris.csv"] == DATA
