@@ -54,6 +54,12 @@ def parsed(text: str) -> ast.Module:
         return ast.Module([], [])
 
 
+@functools.lru_cache(maxsize=64)
+def tree_of(text: str) -> ast.Module:
+    """As `parsed`, of the program's own text, which is asked about once for each name that a function uses. Nobody may change the tree."""
+    return parsed(text)
+
+
 def changed_on_disk(thing: Any, file: str) -> ScriptError:
     return ScriptError(
         f"script: {file} has changed since {thing.__name__}() was imported from it; import it again (importlib.reload), or "
@@ -138,7 +144,7 @@ def lambda_of(value: types.FunctionType, text: str) -> ast.Lambda | None:
     ]
     around = [
         node
-        for node in ast.walk(parsed(text))
+        for node in ast.walk(tree_of(text))
         if isinstance(node, ast.Lambda)
         and node.lineno == value.__code__.co_firstlineno
         and (node.body.lineno, node.body.col_offset) <= min(places, default=(node.body.lineno, node.body.col_offset))

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from akrunner.errors import ScriptError
-from akrunner.launch.functions.as_written import NOTHING, bound, parsed, same_code, value_of
+from akrunner.launch.functions.as_written import NOTHING, bound, same_code, tree_of, value_of
 
 INSTEAD = "put it into a file of its own, and give that as the script, or import it from there (user_files=)"
 _MUTABLE = (list, dict, set, bytearray, collections.deque, np.ndarray)
@@ -262,7 +262,7 @@ def _check_rebound(thing: Any, own: str, run: list[_Run], known: dict[str, Any],
     names = sorted({name for one in run for name in one.reads})
     if "<locals>" in thing.__qualname__ or not names:
         return
-    trees = [parsed(one) for one in sources]
+    trees = [tree_of(one) for one in sources]
     places = [
         (at, node.lineno)
         for at, tree in enumerate(trees)

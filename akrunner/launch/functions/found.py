@@ -15,7 +15,7 @@ from typing import Any
 
 from akrunner.errors import ScriptError
 from akrunner.launch.functions import own_modules, set_by_program, set_outside
-from akrunner.launch.functions.as_written import NOTHING, parsed
+from akrunner.launch.functions.as_written import NOTHING, tree_of
 from akrunner.launch.functions.literals import Values
 from akrunner.launch.functions.surroundings import known_to, texts_around
 from akrunner.launch.functions.value_kinds import is_one
@@ -148,7 +148,7 @@ class Found:
     @functools.cached_property
     def imported_first(self) -> dict[str, types.ModuleType]:
         """The user's own modules that the program itself imports at its top level, and not only in functions."""
-        trees = [parsed(text) for text in texts_around(self.function)]
+        trees = [tree_of(text) for text in texts_around(self.function)]
         statements = [one for tree in trees for one in getattr(tree, "body", ())]
         said = [ast.unparse(one) for one in statements if isinstance(one, (ast.Import, ast.ImportFrom))]
         return own_modules.at_once([module for text in said for module in own_modules.imported_by(text)])

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from akrunner.launch.functions.as_written import NOTHING, parsed
+from akrunner.launch.functions.as_written import NOTHING, tree_of
 from akrunner.launch.functions.at_import import READING
 from akrunner.launch.functions.module_values import is_plain
 
@@ -69,7 +69,7 @@ def set_by(
     """
     found = ByProgram()
     for text in texts:
-        for node in _outside(parsed(text), without):
+        for node in _outside(tree_of(text), without):
             for target in _changed_by(node):
                 _note(target, known, own, found)
             if isinstance(node, ast.Call):

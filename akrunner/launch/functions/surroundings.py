@@ -10,7 +10,7 @@ import sys
 import types
 from typing import Any
 
-from akrunner.launch.functions.as_written import NOTHING, bound, parsed
+from akrunner.launch.functions.as_written import NOTHING, bound, parsed, tree_of
 
 
 def known_to(thing: Any) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def as_imported(name: str, value: Any, of: Any) -> str:
     found = ""
     # a value of None may stand in place of a module that is not installed
     for text in texts_around(of) if value is not None else ():
-        for node in ast.walk(parsed(text)):
+        for node in ast.walk(tree_of(text)):
             for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
                 if bound(node, alias) == name and _brings(node, alias, value):
                     found = ast.unparse(type(node)(**{**vars(node), "names": [alias]}))
@@ -102,7 +102,7 @@ def in_a_cell(thing: Any) -> str:
     """
     kind = ast.ClassDef if inspect.isclass(thing) else ast.FunctionDef
     for cell in reversed(texts_around(thing)):
-        for node in parsed(cell).body:
+        for node in tree_of(cell).body:
             if isinstance(node, kind) and node.name == thing.__name__:
                 first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
                 return "\n".join(cell.splitlines()[first - 1 : node.end_lineno])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib
 import linecache
 import sys
@@ -17,22 +19,32 @@ Written = Callable[[dict[str, str]], Callable[[str], Any]]
 
 
 @pytest.fixture
-def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Written]:
+def written(tmp_path: Path) -> Iterator[Written]:
     """Writes the modules of a user's program, from where they can be imported; afterwards none of them is imported."""
+    with written_to(tmp_path) as write:
+        yield write
+
+
+@contextlib.contextmanager
+def written_to(folder: Path) -> Iterator[Written]:
+    """As the fixture `written`, of a folder."""
     before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-
-    def write(files: dict[str, str]) -> Callable[[str], Any]:
-        for name, text in files.items():
-            path = tmp_path / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
-        importlib.invalidate_caches()
-        return importlib.import_module
-
-    yield write
-    for name, module in list(sys.modules.items()):
-        if name not in before and str(tmp_path) in str(getattr(module, "__file__", "")):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(str(folder))
+        patched.setattr(sys, "dont_write_bytecode", True)
+        yield functools.partial(_write, folder)
+    for name in sys.modules.keys() - before:
+        if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
-    linecache.checkcache()
+    # `linecache.checkcache` would ask the disk about all files of which somebody has wanted a line
+    for name in [name for name in linecache.cache if name.startswith(str(folder))]:
+        del linecache.cache[name]
+
+
+def _write(folder: Path, files: dict[str, str]) -> Callable[[str], Any]:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
+    importlib.invalidate_caches()
+    return importlib.import_module

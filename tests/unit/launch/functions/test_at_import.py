@@ -37,7 +37,8 @@ def module(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     yield make
     for name in names:
         sys.modules.pop(name, None)
-    linecache.checkcache()
+    for name in [name for name in linecache.cache if name.startswith(str(tmp_path))]:
+        del linecache.cache[name]
 
 
 def there(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Any:

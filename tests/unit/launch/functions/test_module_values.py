@@ -10,6 +10,7 @@ import enum
 import os
 import pathlib
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pytest
 from akrunner.launch.functions import module_values
 from akrunner.launch.functions.as_written import NOTHING
 from akrunner.launch.functions.module_values import Defined, is_empty, is_plain, is_same, is_whole
-from tests.unit.launch.functions.conftest import Written
+from tests.unit.launch.functions.conftest import Written, written_to
 
 CONF = """
     import collections, copy, dataclasses, datetime, enum, functools, math, os, pathlib
@@ -53,9 +54,11 @@ CONF = """
 KNOWN = {"N": 7, "NAME": "run", "NAMES": ["a", "b"], "TABLE": {"k": 1}, "OPEN": [NOTHING], "HERE": pathlib.Path("/x/y.tar")}
 
 
-@pytest.fixture
-def conf(written: Written) -> Any:
-    return written({"conf.py": CONF})("conf")
+@pytest.fixture(scope="module")
+def conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A module that the tests look at, and do not change."""
+    with written_to(tmp_path_factory.mktemp("conf")) as written:
+        yield written({"conf.py": CONF})("conf")
 
 
 def made(text: str, module: Any) -> Any:
