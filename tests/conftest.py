@@ -200,6 +200,16 @@ def _near(parents: Mapping[int, int]) -> list[int]:
     return [pid for pid, parent in parents.items() if parent in (os.getpid(), server or -1) and pid != server]
 
 
+def of_jobs(tmpdir: str) -> list[psutil.Process]:
+    """Processes of jobs that were given a temp directory below this one."""
+    found = []
+    for pid in _parents():
+        if _of_a_job(pid, tmpdir):
+            with contextlib.suppress(psutil.Error):
+                found.append(psutil.Process(pid))
+    return found
+
+
 def _of_a_job(pid: int, tmpdir: str) -> bool:
     """Whether it is a process of a job that was given a temp directory below this one."""
     if not _PROC:
@@ -260,11 +270,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"NOT RUN ({tests} test{'s' * (tests > 1)}) ON {what}", yellow=True, bold=True)
 
 
-def start_cluster(folder: Path, **options: Any) -> cluster.Cluster:
-    """As `cluster.start`, of a Java that lives no longer than tests."""
+def start_cluster(folder: Path, forked: bool = False, **options: Any) -> cluster.Cluster:
+    """As `cluster.start`, of a Java that lives no longer than tests. Args: forked: its Python workers are (`tests/forked`), which is for clusters
+    whose TaskManagers get more than one."""
     with pytest.MonkeyPatch.context() as patched:
         for name, value in java.environ().items():
             patched.setenv(name, value)
+        if forked:
+            patched.setenv("PYTHONPATH", str(Path(__file__).parent / "forked"), prepend=os.pathsep)
         return cluster.start(str(folder), str(FLINK), port=0, **options)
 
 
@@ -275,9 +288,7 @@ def flink_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.
     folder = tmp_path_factory.mktemp("flink")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        # its Python workers but the first are forked; those of clusters that tests start for themselves are not
-        patched.setenv("PYTHONPATH", str(Path(__file__).parent / "forked"), prepend=os.pathsep)
-        started = start_cluster(folder, taskmanagers=2, slots=6)
+        started = start_cluster(folder, forked=True, taskmanagers=2, slots=6)
     try:
         yield started
     finally:
@@ -319,6 +330,14 @@ def flink(flink_cluster: cluster.Cluster, tmp_path_factory: pytest.TempPathFacto
         engine.__exit__()
 
 
+def taskmanager_of(pid: int) -> psutil.Process:
+    """The one that a task's process belongs to. Each has a session of its own, in which Flink's Python workers are."""
+    worker = psutil.Process(pid).parent()
+    found = psutil.Process(os.getsid(worker.pid))
+    assert "java" in found.name()
+    return found
+
+
 def nothing_is_left(running: cluster.Cluster) -> None:
     """TaskManagers have no directory of a task, and no process of one."""
     temp = Path(running.folder) / "tmp"
@@ -330,8 +349,7 @@ def nothing_is_left(running: cluster.Cluster) -> None:
 
 def _left_on_the_cluster(temp: Path) -> list[str]:
     left = [path.name for path in temp.glob("akrunner-*")]
-    for pid in _parents():
-        if _of_a_job(pid, str(temp)):
-            with contextlib.suppress(psutil.Error, OSError):
-                left.append(" ".join(psutil.Process(pid).cmdline()) or str(pid))
+    for process in of_jobs(str(temp)):
+        with contextlib.suppress(psutil.Error, OSError):
+            left.append(" ".join(process.cmdline()) or str(process.pid))
     return left

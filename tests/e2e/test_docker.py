@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from akrunner.engines.flink.host.cluster import Cluster
+from tests import hosts
 from tests.conftest import FLINK, nothing_is_left
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +68,7 @@ def test_the_clients_command(compose: dict[str, Any], flink_cluster: Cluster, le
             part = part.replace(there, place)
         command.append(part)
     command = [sys.executable, "-m", "akrunner", *command, "--flink-python", str(FLINK)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=150, cwd=ROOT / "examples" / "iris")
+    done = hosts.run(command, capture_output=True, text=True, timeout=150, cwd=ROOT / "examples" / "iris")
     assert done.returncode == 0, done.stderr[-3000:]
     with out.open() as f:
         rows = list(csv.DictReader(f))

@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -29,7 +28,9 @@ from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import cluster
 from akrunner.engines.flink.host.files import SharedFiles
 from akrunner.engines.flink.host.remote import RemoteProcess
-from tests.conftest import FLINK, Script, need_flink, nothing_is_left, start_cluster
+from akrunner.engines.flink.host.subtasks import Subtasks
+from tests import hosts
+from tests.conftest import FLINK, Script, need_flink, nothing_is_left, start_cluster, taskmanager_of
 from tests.servers.s3 import S3, Flaky
 
 pytestmark = pytest.mark.flink
@@ -45,12 +46,20 @@ WAITS = """
     """
 
 
+class WithJava(FlinkEngine):
+    """Keeps its process with Java from job to job, as one that is entered does, and no Flink job: each attempt has its own."""
+
+    def release(self, subtasks: Subtasks) -> None:
+        super().release(subtasks)
+        self._take_kept(sys.maxsize)
+
+
 class There:
-    """A running cluster, and an engine for it whose process with Java is started once for all tests. Each job is a Flink job of its own."""
+    """A running cluster, and an engine for it whose process with Java is started once for all tests that do not hit what it has submitted."""
 
     def __init__(self, running: cluster.Cluster) -> None:
         self.cluster = running
-        self.engine = FlinkEngine(running.address, python=str(FLINK))
+        self.engine = WithJava(running.address, python=str(FLINK))
 
     def nothing_is_left(self) -> None:
         nothing_is_left(self.cluster)
@@ -74,10 +83,10 @@ class Clusters:
 
     @contextlib.contextmanager
     def _started(self) -> Iterator[There]:
-        started = start_cluster(self._folders.mktemp("faults"), taskmanagers=2, slots=2)
+        started = start_cluster(self._folders.mktemp("faults"), forked=True, taskmanagers=2, slots=2)
         try:
             there = There(started)
-            with there.engine._client_kept():
+            with there.engine:
                 with pytest.MonkeyPatch.context() as patched:
                     # not in a test's own temp directory
                     patched.setenv("TMPDIR", str(self._folders.mktemp("flink-client")))
@@ -202,7 +211,7 @@ def test_a_local_cluster_from_the_command_line(leaves_nothing: Path, script: Scr
         sys.executable, "-m", "akrunner", "run", script(body), "-i", str(table), "--output-schema", "a bigint", "--num-workers", "2",
         "--output", str(tmp_path / "out.csv"), "--engine", "flink", "--flink-python", str(FLINK), "--data-format", "columns",
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = hosts.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert sorted((tmp_path / "out.csv").read_text().split()) == ['"a"', "2", "4", "6"]
 
@@ -223,7 +232,7 @@ def test_the_submitter_is_killed(there: There, script: Script, tmp_path: Path) -
         f"akrunner.run({script(WAITS)!r}, {{'a': [1, 2]}}, num_workers=2, user_params={{'notes': {str(notes)!r}}}, python_env=sys.executable,"
         f" engine=FlinkEngine({there.cluster.address!r}, python={str(FLINK)!r}))"
     )
-    host = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    host = hosts.Popen([sys.executable, "-c", program], stderr=hosts.PIPE, text=True, start_new_session=True)
     try:
         noted(notes, lambda: host.poll() is None, host)
     finally:
@@ -307,13 +316,6 @@ def test_a_thread_of_ours_that_fails_fails_the_job(
         )
     assert caught.value.fault, "the command ends with 70"
     there.nothing_is_left()
-
-
-def taskmanager_of(pid: int) -> psutil.Process:
-    process = python_worker_of(pid)
-    while "java" not in process.name():
-        process = process.parent()
-    return process
 
 
 class Slow(Flaky):
@@ -408,21 +410,21 @@ def test_start_and_stop_from_the_command_line(script: Script, tmp_path: Path) ->
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     start = [*command, "start", "--taskmanagers", "1", "--slots", "2", "--port", port, "--python", str(FLINK)]
-    done = subprocess.run(start, env=environ, capture_output=True, text=True, timeout=120)
+    done = hosts.run(start, env=environ, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     try:
         assert f"http://127.0.0.1:{port}   1 TaskManagers, 2 slots" in done.stdout
-        again = subprocess.run(start, env=environ, capture_output=True, text=True, timeout=60)
+        again = hosts.run(start, env=environ, capture_output=True, text=True, timeout=60)
         assert again.returncode == 2 and "is running" in again.stderr
         the_last_taskmanager_is_killed(f"127.0.0.1:{port}", script(WAITS), tmp_path / "notes")
         started = cluster.running(str(tmp_path / "akrunner" / "flink"))
         assert started is not None
         nothing_is_left(started)
     finally:
-        stopped = subprocess.run([*command, "stop"], env=environ, capture_output=True, text=True, timeout=60)
+        stopped = hosts.run([*command, "stop"], env=environ, capture_output=True, text=True, timeout=60)
     assert stopped.stdout == "stopped\n"
     assert (
-        subprocess.run([*command, "stop"], env=environ, capture_output=True, text=True, timeout=60).stdout
+        hosts.run([*command, "stop"], env=environ, capture_output=True, text=True, timeout=60).stdout
         == "no cluster is running\n"
     )
 

@@ -3,6 +3,7 @@ cluster, and no row is lost."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -22,7 +23,7 @@ import pytest
 from akrunner.engines.flink.host import cluster
 from akrunner.engines.flink.host.java import java_home
 from akrunner.engines.flink.host.rest import Rest
-from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left, start_cluster
+from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left, of_jobs, start_cluster, taskmanager_of
 
 pytestmark = pytest.mark.flink
 
@@ -107,14 +108,10 @@ class Program:
 def tasks(running: cluster.Cluster) -> list[psutil.Process]:
     """Of akrunner's, there."""
     found = []
-    for process in psutil.process_iter():
-        try:
-            environ = process.environ()
-            there = "AKRUNNER_JOB" in environ and environ.get("TMPDIR", "").startswith(running.folder)
-            if there and "bundle.zip" in " ".join(process.cmdline()):
+    for process in of_jobs(running.folder):
+        with contextlib.suppress(psutil.Error):
+            if "bundle.zip" in " ".join(process.cmdline()):
                 found.append(process)
-        except (psutil.Error, OSError):
-            continue
     return found
 
 
@@ -140,7 +137,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("story")
     (folder / "temp").mkdir()
     (folder / "s.py").write_text(textwrap.dedent(SCRIPT))
-    started = start_cluster(tmp_path_factory.mktemp("cluster"), taskmanagers=2, slots=2)
+    started = start_cluster(tmp_path_factory.mktemp("cluster"), forked=True, taskmanagers=2, slots=2)
     program: Program | None = None
     told: dict[str, Any] = {}
     try:
@@ -152,8 +149,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         program.more_checkpoints()
         # what looks for tasks may have looked in the middle of a start
         running = program.until("a task", lambda: tasks(started))
-        taskmanager = next(process for process in running[0].parents() if "java" in process.name())
-        taskmanager.kill()
+        taskmanager_of(running[0].pid).kill()
         program.until("the third", lambda: program.rest._object(program.path + "/checkpoints")["counts"]["restored"] == 2)
         program.more_checkpoints()
         savepoint = stop(program, folder / "savepoints")

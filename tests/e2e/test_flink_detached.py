@@ -21,6 +21,7 @@ import akrunner
 from akrunner import detached, runs
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import cluster
+from tests import hosts
 from tests.conftest import ENDS, FLINK, PROGRAM, Script, need_flink, nothing_is_left
 
 DOUBLES = """
@@ -70,7 +71,7 @@ def table(tmp_path: Path) -> str:
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "akrunner", *words], capture_output=True, text=True, timeout=120)
+    return hosts.run([sys.executable, "-m", "akrunner", *words], capture_output=True, text=True, timeout=120)
 
 
 def submitted(path: str, table: str, output: Path, engine: FlinkEngine, *words: str) -> str:
@@ -118,12 +119,12 @@ def ended(master: str, job: str) -> detached.Status:
 def nobody_hosts(running: cluster.Cluster) -> None:
     """No host's process is left there."""
     deadline = time.monotonic() + ENDS
-    while left := hosts(running):
+    while left := hosts_on(running):
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
 
 
-def hosts(running: cluster.Cluster) -> list[psutil.Process]:
+def hosts_on(running: cluster.Cluster) -> list[psutil.Process]:
     """Those on this cluster; others may have theirs."""
     found = []
     for process in psutil.process_iter():
@@ -202,7 +203,7 @@ def test_the_host_is_killed(
 ) -> None:
     job = submitted_here(script(DOUBLES), table, tmp_path / "out.csv", engine, seconds=100)
     until_running(engine.master, job)
-    (host,) = hosts(flink_cluster)
+    (host,) = hosts_on(flink_cluster)
     os.kill(host.pid, signal.SIGKILL)
     status = ended(engine.master, job)
     assert status.error is not None and "the job's host ended with exit code -9" in status.error

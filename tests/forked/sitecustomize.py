@@ -5,8 +5,9 @@
     TaskManager -- Python, which begins here -- arguments, environment, descriptors -->  server -- fork -->  the worker
                    and waits for the end of the worker                                   (one for each TaskManager)
 
-Python imports this file when it starts, as its directory is on PYTHONPATH. The first worker of a TaskManager starts the server, and goes on as it
-would without. A worker that was forked goes on here, too: it is the server's copy, whose next step is the module that each of them was started for.
+Python imports this file when it starts, as its directory is on PYTHONPATH. The first worker of a TaskManager starts the server, and waits for it as
+the others do. A worker that was forked goes on here, too: it is the server's copy, whose next step is the module that each of them was started for.
+It takes the parent of the process that asks for its own, so that it finds its TaskManager above it.
 """
 
 from __future__ import annotations
@@ -28,16 +29,18 @@ def _begin() -> None:
 
     # of one TaskManager, which has a session of its own, and of one interpreter
     name = f"\0akrunner-tests-{os.getsid(0)}-{sys.executable}"
-    asked = socket.socket(socket.AF_UNIX)
-    try:
-        asked.connect(name)
-    except ConnectionRefusedError:
-        asked.close()
-        if os.fork() == 0:
-            _serve(name)
-        return
-    # without a server it goes on as it would
+    server = socket.socket(socket.AF_UNIX)
+    # another one may be first
     with contextlib.suppress(OSError):
+        server.bind(name)
+        # who asks meanwhile waits, which is shorter than to import the same
+        server.listen(64)
+        if os.fork() == 0:
+            return _serve(server)
+    server.close()
+    # without a server it goes on as it would
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as asked:
+        asked.connect(name)
         _be_forked(asked)
 
 
@@ -47,7 +50,8 @@ def _be_forked(asked: object) -> None:
     import socket
 
     assert isinstance(asked, socket.socket)
-    order = json.dumps({"argv": sys.argv[1:], "path": sys.path, "environ": dict(os.environ), "cwd": os.getcwd()}).encode()
+    told = {"argv": sys.argv[1:], "path": sys.path, "environ": dict(os.environ), "cwd": os.getcwd(), "parent": os.getppid()}
+    order = json.dumps(told).encode()
     socket.send_fds(asked, [len(order).to_bytes(8, "little")], [0, 1, 2])
     asked.sendall(order)
     # the worker says that it is there, and has the other end until it ends; a server that died has forked nobody
@@ -56,24 +60,18 @@ def _be_forked(asked: object) -> None:
         os._exit(0)
 
 
-def _serve(name: str) -> None:
-    """Fork workers until the TaskManager is gone. Returns in each of them."""
+def _serve(server: object) -> None:
+    """Fork workers until the TaskManager is gone. Returns in each of them. Args: server: where they are asked for."""
     import select
     import signal
     import socket
 
+    assert isinstance(server, socket.socket)
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nothing, number)
-    os.closerange(3, 256)
-    server = socket.socket(socket.AF_UNIX)
-    try:
-        server.bind(name)
-    except OSError:
-        # another one was first
-        os._exit(0)
-    # who asks meanwhile waits, which is shorter than to import the same
-    server.listen(64)
+    os.closerange(3, server.fileno())
+    os.closerange(server.fileno() + 1, 256)
     try:
         from grpc import _common
         from pyflink.fn_execution.beam import beam_sdk_worker_main  # noqa: F401
@@ -114,6 +112,7 @@ def _become(asked: object) -> None:
     os.environ.update(order["environ"])
     os.chdir(order["cwd"])
     sys.argv[1:], sys.path[:] = order["argv"], order["path"]
+    os.getppid = lambda: order["parent"]
     importlib.invalidate_caches()
     asked.sendall(b"!")
 
