@@ -25,7 +25,7 @@ import akrunner
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import cluster
 from akrunner.leftovers import keeper
-from tests import hosts, java
+from tests import hosts, java, starts
 
 # the same examples every time, and no time limit on a busy machine
 settings.register_profile("akrunner", deadline=None, derandomize=True)
@@ -195,9 +195,9 @@ def _parents() -> dict[int, int]:
 
 
 def _near(parents: Mapping[int, int]) -> list[int]:
-    """Children of this process, and the hosts of it, without the process that those are forked from."""
-    server = hosts.server()
-    return [pid for pid, parent in parents.items() if parent in (os.getpid(), server or -1) and pid != server]
+    """Children of this process, and the hosts of it, without the processes that hosts and workers are forked from."""
+    server, template = hosts.server(), starts.server()
+    return [pid for pid, parent in parents.items() if parent in (os.getpid(), server or -1) and pid not in (server, template)]
 
 
 def of_jobs(tmpdir: str) -> list[psutil.Process]:
