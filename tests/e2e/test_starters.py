@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from akrunner.starters.templates import TEMPLATES
+from tests import hosts
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -26,41 +28,60 @@ SECOND = {
 }
 
 
+class Shell:
+    """A directory in which commands are typed: `akrunner`, `pytest`, and what else a shell understands.
+
+    Their environment is the test's, so that jobs take its warm workers. (tests/e2e/test_first_hour.py types them in a new one.)
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        # a warning of the project's own test is an error; its directories are no part of what is looked at; it wants no plugin
+        of_pytest = [
+            "pytest",
+            "-q",
+            "-W",
+            "error",
+            "-p",
+            "no:cacheprovider",
+            "--disable-plugin-autoload",
+            f"--basetemp={folder / 'pt'}",
+        ]
+        self._words = {"akrunner": [sys.executable, "-m", "akrunner"], "pytest": [sys.executable, "-m", *of_pytest]}
+        self._functions = "".join(f'{name}() {{ {shlex.join(words)} "$@"; }}\n' for name, words in self._words.items())
+
+    def types(self, command: str, where: str = ".") -> str:
+        """Returns: what is printed, on stdout."""
+        name, *words = shlex.split(command)
+        options: dict[str, Any] = dict(cwd=self.folder / where, capture_output=True, text=True, timeout=300)
+        if "|" in words:
+            done = subprocess.run(["bash", "-euc", self._functions + command], **options)
+        else:
+            done = hosts.run([*self._words[name], *words], stdin=hosts.DEVNULL, **options)
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        return str(done.stdout)
+
+
 @pytest.fixture
-def shell(leaves_nothing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory for projects, in which a shell finds `akrunner` and `pytest`."""
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    (tmp_path / "bin").mkdir()
-    # a warning of the project's own test is an error; its directories are no part of what is looked at
-    of_pytest = f"pytest -q -W error -p no:cacheprovider --basetemp={tmp_path / 'pt'}"
-    for name, words in (("akrunner", "akrunner"), ("pytest", of_pytest)):
-        path = tmp_path / "bin" / name
-        path.write_text(f'#!/bin/sh\nexec {sys.executable} -m {words} "$@"\n')
-        path.chmod(0o755)
-    return tmp_path
-
-
-def typed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(["bash", "-euc", command], cwd=folder, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done
+def shell(leaves_nothing: Path, tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_project_runs_as_it_is_made(name: str, shell: Path) -> None:
-    made = typed(f"akrunner init project --template {name}", shell)
-    cd, *commands = re.findall(r"^  (.*)$", made.stdout.partition("Type next:\n")[2], re.MULTILINE)
+def test_a_project_runs_as_it_is_made(name: str, shell: Shell) -> None:
+    made = shell.types(f"akrunner init project --template {name}")
+    cd, *commands = re.findall(r"^  (.*)$", made.partition("Type next:\n")[2], re.MULTILINE)
     assert cd == "cd project" and tuple(commands) == TEMPLATES[name].commands
-    project = shell / "project"
+    project = shell.folder / "project"
     first, second, third = commands
-    typed(first, project)
-    said = typed(second, project).stdout
+    shell.types(first, "project")
+    said = shell.types(second, "project")
     written = project / "predictions.csv"
     assert re.fullmatch(SECOND[name], written.read_text() if written.exists() else said), said
     # it asks itself how good the model is
-    assert "1 passed" in typed(third, project).stdout
+    assert "1 passed" in shell.types(third, "project")
     made_by_jobs = {"model.zip", "predictions.csv", "__pycache__"}
     left = {path.name for path in project.iterdir()} - made_by_jobs
     shutil.rmtree(project)
-    typed(f"akrunner init project --template {name} --json", shell)
+    shell.types(f"akrunner init project --template {name} --json")
     assert left == {path.name for path in project.iterdir()}
