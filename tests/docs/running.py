@@ -19,6 +19,9 @@ from tests.docs.pages import Block
 _PATIENCE = 120.0
 #: what only a shell understands
 _SHELL = set("|&;<>()$`*?")
+#: before a program: TensorFlow writes programs to the temp directory, and Python would write what it makes of them beside. As a variable, jobs would
+#: have it too, and take no warm worker
+_NO_BYTECODE = "import sys; sys.dont_write_bytecode = True\n"
 AKRUNNER = [sys.executable, "-m", "akrunner"]
 
 
@@ -43,7 +46,7 @@ class Runner:
 
     def program(self, text: str, place: str, ends: str = "0") -> None:
         file = self.folder / f"block-{place.rpartition(':')[2]}.py"
-        file.write_text(self._before + text)
+        file.write_text(_NO_BYTECODE + self._before + text)
         self._one([sys.executable, str(file)], place, ends, self.folder)
 
     def _text(self, block: Block) -> str:
@@ -72,8 +75,7 @@ class Runner:
     def _one(self, words: Sequence[str], place: str, ends: str, where: Path) -> None:
         if ends == "Ctrl-C":
             return self._interrupted(words, place, where)
-        # TensorFlow writes programs to the temp directory, and Python what it makes of them beside
-        environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **self._exported}
+        environ = {**os.environ, **self._exported}
         options: dict[str, Any] = dict(capture_output=True, text=True, timeout=_PATIENCE, cwd=where, stdin=subprocess.DEVNULL)
         if words[0] == sys.executable:
             done = hosts.run(words, env=environ, **options)
@@ -99,7 +101,7 @@ class Runner:
         if self._tools is None:
             self._tools = self.folder.with_name("tools")
             self._tools.mkdir()
-            for name, line in (("akrunner", AKRUNNER), ("python", [sys.executable])):
+            for name, line in (("akrunner", AKRUNNER), ("python", [sys.executable, "-B"])):
                 (self._tools / name).write_text(f'#!/bin/sh\nexec {shlex.join(line)} "$@"\n')
                 (self._tools / name).chmod(0o755)
         return self._tools

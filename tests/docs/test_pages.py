@@ -41,7 +41,6 @@ def test_blocks_run(page: str, leaves_nothing: Path, tmp_path: Path, monkeypatch
     settings.lay(folder)
     setting.lays(folder)
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("AKRUNNER_TABLES", str(folder / "tables"))
     runner = Runner(folder, setting.before, setting.ahead, setting.instead)
     run(runner, [block for block in blocks(page) if block.language != "text" and "not run" not in block.told])
@@ -130,7 +129,6 @@ def test_commands_of_a_block() -> None:
 
 @pytest.mark.slow
 def test_a_block_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     runner = Runner(tmp_path)
     for language, text in (("python", "raise SystemExit(3)\n"), ("sh", "akrunner run nothing.py\n")):
         with pytest.raises(AssertionError, match=r"page\.md:7.*\n\nexit code [32]\n"):
