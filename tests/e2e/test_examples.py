@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -14,6 +13,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+
+from tests import hosts
 
 pytestmark = pytest.mark.tensorflow
 
@@ -27,7 +28,7 @@ def accuracy(text: str) -> float:
 
 
 def python(*arguments: str, cwd: Path) -> str:
-    done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120)
+    done = hosts.run([sys.executable, *arguments], cwd=cwd, stdin=hosts.DEVNULL, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -63,7 +64,7 @@ def test_train_then_predict_then_serve(leaves_nothing: Path, tmp_path: Path) -> 
     out = python(str(digits / "train_predict.py"), model, cwd=tmp_path)
     assert accuracy(out) >= 0.9 and "360 rows the model had not seen" in out
     rows = pq.read_table(digits / "digits.parquet").slice(0, 20).to_pylist()
-    with subprocess.Popen([sys.executable, str(digits / "serve.py"), model], stdout=subprocess.PIPE, text=True) as server:
+    with hosts.Popen([sys.executable, str(digits / "serve.py"), model], stdout=hosts.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             told = server.stdout.readline()
