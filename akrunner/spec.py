@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -138,7 +139,7 @@ class ClusterSpec:
                 raise ConfigError(f"num_workers={num_workers} and num_ps={num_ps} are more than parallelism={parallelism}")
         return cls(1 if num_workers is None else num_workers, 0 if num_ps is None else num_ps, evaluator, coordinator, chief)
 
-    @property
+    @functools.cached_property
     def tasks(self) -> tuple[TaskSpec, ...]:
         """Return all tasks, in the order of results and reports: chief, workers, ps, evaluator."""
         chiefs = [TaskSpec(CHIEF, 0)] if self.chief is not False else []
@@ -156,7 +157,7 @@ class ClusterSpec:
         """Return the tasks that get rows."""
         return tuple(t for t in self.tasks if t.role == WORKER or (t.role == CHIEF and not self.coordinator))
 
-    @property
+    @functools.cached_property
     def awaited(self) -> tuple[TaskSpec, ...]:
         """Return the chief and the workers: the job ends when they have ended (a task that only serves is not waited for)."""
         return tuple(t for t in self.tasks if t.role in (CHIEF, WORKER))
