@@ -144,6 +144,9 @@ _MOST_LINES = 3
 _APART = re.compile(r"[\s/\\?#@:;&=\[\]\"',]+")
 _SHORTEST_PART = 3
 
+#: characters of the shortest value of the environment that is hidden
+_SHORTEST = 8
+
 #: start and end of a piece of text to hide
 _Span = tuple[int, int]
 
@@ -162,9 +165,10 @@ def redacted(text: str, also: Iterable[str] = ()) -> str:
         text = _without(text, _of_names(text))
     text = _without(text, _of_keys(text))
     text = _AUTHORIZATION.sub(lambda found: (found[1] or found[2]) + _HIDDEN, text)
-    for name in _VARIABLES:
+    # a short text, as most words of an object are, has no secret in it: to ask for all variables takes longer than all else
+    for name in _VARIABLES if len(text) >= _SHORTEST else ():
         value = os.environ.get(name, "")
-        if len(value) >= 8:
+        if len(value) >= _SHORTEST:
             text = text.replace(value, _HIDDEN)
     return text
 

@@ -83,18 +83,24 @@ def code_of(kinds: Sequence[str], message: str) -> str:
     return _code_of(kind, message)
 
 
+@functools.cache
+def _said_by(kind: str) -> Sequence[Template]:
+    """Return what messages of a class are known by, the longest first."""
+    return [one for one in templates() if kind in one.kinds]
+
+
+@functools.cache
+def _long_of_others(kind: str) -> Sequence[Template]:
+    """Return what messages of other classes are known by, the longest first, as far as a message that has one of them must be theirs."""
+    return [one for one in templates() if kind not in one.kinds and sum(map(len, one.pieces)) >= LEAST_OF_OTHERS]
+
+
 @functools.lru_cache(64)
 def _code_of(kind: str, message: str) -> str:
-    others = None
-    quoting = kind in _QUOTING
-    for template in templates():
-        own = kind in template.kinds
-        if (own or (others is None and not quoting)) and template.is_in(message):
-            if own:
-                return template.code
-            if sum(map(len, template.pieces)) >= LEAST_OF_OTHERS:
-                others = template.code
-    return others or _rest()[kind]
+    own = next((one.code for one in _said_by(kind) if one.is_in(message)), "")
+    if own or kind in _QUOTING:
+        return own or _rest()[kind]
+    return next((one.code for one in _long_of_others(kind) if one.is_in(message)), _rest()[kind])
 
 
 def with_code(text: str, code: str) -> str:
