@@ -39,10 +39,12 @@ ENVS = Path(os.environ.get("AKRUNNER_TEST_ENVS", Path(__file__).parents[1] / ".e
 
 
 class Kind(NamedTuple):
-    """Which workers wait. Attributes: python: an interpreter of `tests.worker.conftest.MATRIX`, "" for this one; threads: of each."""
+    """Which workers wait. Attributes: python: an interpreter of `tests.worker.conftest.MATRIX`, "" for this one; threads: of each;
+    keras: "legacy" for jobs with that option."""
 
     python: str = ""
     threads: str = "1"
+    keras: str = ""
 
 
 def kind_of(item: pytest.Item) -> Kind | None:
@@ -52,8 +54,9 @@ def kind_of(item: pytest.Item) -> Kind | None:
         return None
     asked = item.get_closest_marker("warm")
     params = getattr(item, "callspec", None)
-    matrix = params.params.get("matrix_python", "") if params is not None else ""
-    return Kind(**{"python": matrix, **(asked.kwargs if asked is not None else {})})
+    given = params.params if params is not None else {}
+    told = {"python": given.get("matrix_python", ""), "keras": given.get("keras") or ""}
+    return Kind(**{**told, **(asked.kwargs if asked is not None else {})})
 
 
 #: as a job's script, what saves a model by itself
@@ -85,6 +88,7 @@ class Kept:
             **({"TF115_PYTHON_ENV_PATH": str(ENVS / "tf1.15")} if kind.python == "tf1.15" else {}),
         }
         (base / "tmp").mkdir()
+        self._keras = ["--keras", kind.keras] if kind.keras else []
         self._pid = 0
         self._models: dict[str, str] = {}
 
@@ -97,8 +101,12 @@ class Kept:
             patched.setenv("TMPDIR", str(self._base / "tmp"))
             patched.setattr(tempfile, "tempdir", None)
             command = ["warm", "start", "--workers", "2", "--python-env", self._python, "--idle-timeout", IDLE]
-            assert main(command) == 0
-        self._pid = int(self.status()["pid"])
+            assert main([*command, *self._keras]) == 0
+        deadline = time.monotonic() + _ENDS
+        # a job waits for a template that imports, and starts cold where there is none yet
+        while not (status := self.status())["templates"] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self._pid = int(status["pid"])
 
     def enter(self, patched: pytest.MonkeyPatch) -> None:
         """Have this process' environment be what it is when workers are taken. A test may have imported TensorFlow, which changes it."""

@@ -14,14 +14,11 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from akrunner.leftovers.journal import Journal, clear_dead
 from akrunner.leftovers.private import temp_directory
 from akrunner.wire import ending, ready
-
-if TYPE_CHECKING:
-    from importlib.abc import InspectLoader
 
 #: seconds that a guard may take to read a line; a guard that takes longer is stuck
 _PATIENCE = 2.0
@@ -31,7 +28,8 @@ _POLITE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @functools.cache
 def program() -> str:
     """Return what the guard's Python runs: `ending`, which is compiled already, as that would take as long as Python's start."""
-    code = cast("InspectLoader", ending.__loader__).get_code(ending.__name__)
+    loader: Any = ending.__loader__
+    code = loader.get_code(ending.__name__)
     return f"# akrunner's guard, akrunner/wire/ending.py\nimport marshal\nexec(marshal.loads({marshal.dumps(code)!r}))"
 
 

@@ -24,7 +24,11 @@ def main(task_config):
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     with strategy.scope():
         model = tf.keras.Sequential([tf.keras.layers.Dense(3, activation="softmax", input_shape=(4,))])
-        model.compile(tf.keras.optimizers.Adam(0.05), "sparse_categorical_crossentropy", weighted_metrics=["accuracy"])
+        model.compile(
+            tf.keras.optimizers.Adam(params.get("learning_rate", 0.05)),
+            "sparse_categorical_crossentropy",
+            weighted_metrics=["accuracy"],
+        )
     history = model.fit(
         strategy.distribute_datasets_from_function(rows),
         steps_per_epoch=task_config.steps_per_epoch(batch_size, uneven=uneven),

@@ -29,13 +29,15 @@ def check_shared(result: akrunner.Result) -> None:
     assert sum(row["correct"] for row in rows) >= 0.9 * result.stats.rows_in
 
 
+@pytest.mark.warm(keras="legacy")
 @pytest.mark.parametrize(
     ("uneven", "warning"), [("pad", "rows made up in each pass .*: .worker:0. 1"), ("drop", "rows left out .*: .chief:0. 1")]
 )
 def test_keras_in_step(leaves_nothing: Path, uneven: str, warning: str) -> None:
     import re
 
-    result = examples.mirrored(select="SELECT * FROM input LIMIT 149", user_params={"uneven": uneven})
+    params = {"uneven": uneven, "epochs": 16, "learning_rate": 0.2}
+    result = examples.mirrored(select="SELECT * FROM input LIMIT 149", user_params=params)
     check_shared(result)
     assert len(result.stats.warnings) == 1 and re.search(warning, result.stats.warnings[0])
 

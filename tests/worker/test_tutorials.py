@@ -59,6 +59,7 @@ def main(task_config):
 """
 
 
+@pytest.mark.warm(keras="legacy")
 def test_several_workers_as_the_tutorial_counts_them(leaves_nothing: Path, script: Script) -> None:
     rows = {"x": [float(i) for i in range(41)], "z": [1.0] * 41, "y": [2.0 * i for i in range(41)]}
     result = akrunner.train(

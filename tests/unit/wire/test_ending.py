@@ -281,9 +281,10 @@ def test_a_directory_that_others_still_write_into_is_tried_again(
         assert ignore_errors
         tries.append(stat.S_IMODE(os.stat(folder / "closed").st_mode))
         if len(tries) == 3:
-            shutil.rmtree(path)
+            removes(path)
 
-    monkeypatch.setattr(ending, "shutil", types.SimpleNamespace(rmtree=rmtree))
+    removes = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
     assert ending.remove(str(folder)) and not folder.exists()
     assert tries == [0, 0o700, 0o700] and system.slept == 2
     assert stat.S_IMODE(os.stat(other).st_mode) == 0o500, "what a link leads to stays as it is"
@@ -298,7 +299,7 @@ def test_what_cannot_be_removed_is_given_up_after_a_second_or_so(
     system.os.unlink = refused
     (tmp_path / "file").write_text("x")
     assert not ending.remove(str(tmp_path / "file")) and 0.5 < system.clock < 5
-    monkeypatch.setattr(ending, "shutil", types.SimpleNamespace(rmtree=lambda path, ignore_errors: None))
+    monkeypatch.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
     (tmp_path / "folder").mkdir()
     assert not ending.remove(str(tmp_path / "folder"))
     system.os.lstat = refused
@@ -434,10 +435,15 @@ def test_a_host_that_goes_on_in_between_is_not_killed(system: System) -> None:
 
 def test_the_kernel_is_asked_to_continue_a_guard_whose_host_dies(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, ...]] = []
-    library = types.SimpleNamespace(prctl=lambda *given: asked.append(given))
-    for there in (types.SimpleNamespace(CDLL=lambda name: library), types.SimpleNamespace(CDLL=lambda name: object()), None):
+
+    def without(library: int, name: str) -> int:
+        raise OSError(f"undefined symbol: {name}")
+
+    functions = {"dlopen": lambda name, flags: 7, "call_function": lambda function, given: asked.append(given)}
+    with_it = types.SimpleNamespace(**functions, dlsym=lambda library, name: {(7, "prctl"): 8}[library, name])
+    for there in (with_it, types.SimpleNamespace(**functions, dlsym=without), None):
         # the second is a system without it, the third a Python without ctypes
-        monkeypatch.setitem(sys.modules, "ctypes", there)
+        monkeypatch.setitem(sys.modules, "_ctypes", there)
         ending.wake_when_parent_dies()
     assert asked == [(1, signal.SIGCONT, 0, 0, 0)]
 
