@@ -178,12 +178,9 @@ class _Process:
         if status == 0 and number == _NONE:
             return
         self.crashed = True
-        item = session.items[number] if number != _NONE else session.items[0]
         how = f"process {self.name} of pytest crashed ({'signal' if (status or 0) < 0 else 'exit code'} {abs(status or 0)})"
-        report = pytest.TestReport(
-            item.nodeid if number != _NONE else f"(behind the last test of {self.name})",
-            item.location, {}, "failed", how, "call", duration=0.0,
-        )  # fmt: skip
+        name = session.items[number].nodeid if number != _NONE else f"(behind the last test of {self.name})"
+        report = pytest.TestReport(name, ("", None, name), {}, "failed", how, "call", duration=0.0)
         session.config.hook.pytest_runtest_logreport(report=report)
 
     def _wait(self, seconds: float, number: int) -> int | None:

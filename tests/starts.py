@@ -2,7 +2,7 @@
 
 ::
 
-    pytest (one of xdist's) -- arguments, environment, descriptors -->  template (`tests/worker_template.py`)
+    one of pytest's processes -- arguments, environment, descriptors -->  template (`tests/worker_template.py`)
             ^                                                               |
             +--------- parent ------------  worker process  <---- clone ----+
 
