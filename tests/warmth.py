@@ -2,8 +2,9 @@
 
 ::
 
-    one of pytest's processes -- `akrunner warm start` --> keeper of warm workers --> template, forks
+    pytest's processes: whoever is first -- `akrunner warm start` --> keeper of warm workers --> template, forks
         a test with the marker `tensorflow`: its jobs, those of its commands, too    --- take one --->
+    pytest ends, or dies  --> a process that it has forked at its beginning -- `akrunner warm stop`
 
 A test with the marker `cold`, or on Flink, knows nothing of them: its state directory is another. The others have all the same
 environment, as far as it is read when TensorFlow is imported; those of another interpreter, or with other threads, another keeper.
@@ -11,11 +12,19 @@ environment, as far as it is read when TensorFlow is imported; those of another 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import functools
+import gc
+import hashlib
 import itertools
+import json
 import os
+import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,15 +34,16 @@ import pytest
 
 import akrunner
 from akrunner import warming
-from akrunner.cli.main import main
 from akrunner.cluster.resources import THREADS
 from akrunner.spares.wanted import early
-from tests import models
+from tests import hosts, java, parts
 
 #: seconds: what a job has left in a worker has ended by then
 _ENDS = 60.0
-#: seconds without a test until workers of a kind go
-IDLE = "90"
+#: seconds without a test of any process until workers of a kind go
+IDLE = "240"
+#: how the names of their directories begin
+_NAMED = "kept-"
 #: what scripts/flink and scripts/matrix prepare
 ENVS = Path(os.environ.get("AKRUNNER_TEST_ENVS", Path(__file__).parents[1] / ".envs"))
 
@@ -59,54 +69,65 @@ def kind_of(item: pytest.Item) -> Kind | None:
     return Kind(**{**told, **(asked.kwargs if asked is not None else {})})
 
 
-#: as a job's script, what saves a model by itself
-_SAVES = """
-import sys
-
-def main(task_config):
-    sys.argv[1:] = [task_config.user_params["path"]]
-    exec(compile(task_config.user_params["code"], "model.py", "exec"), {})
-"""
-
-
 class Kept:
-    """Warm workers for the tests of one process that want the same.
+    """Warm workers for the tests that want the same, in whatever process of pytest these run.
 
-    Attributes: environ: what each of those tests has in its environment, and nothing else that is read when TensorFlow is imported.
+    Attributes: python: their interpreter; environ: what each of those tests has in its environment, and nothing else that is read when TensorFlow is
+    imported.
     """
 
-    def __init__(self, base: Path, kind: Kind) -> None:
-        self._base = base
-        self._python = str(ENVS / kind.python / "bin" / "python") if kind.python else sys.executable
-        self.environ = {
-            **early(os.environ),
-            "XDG_STATE_HOME": str(base / "state"),
-            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(base.parent / "cache")),
+    def __init__(self, run_folder: Path, own: Path, kind: Kind) -> None:
+        """Args: run_folder: a directory of all processes of this run; own: the one below which all files of this process' tests are."""
+        self.python = str(ENVS / kind.python / "bin" / "python") if kind.python else sys.executable
+        self._base = run_folder / "-".join([_NAMED.rstrip("-"), *map(str, kind)])
+        #: below the first, and not below the second, are files of other processes' tests
+        self._all, self._own = str(run_folder) + os.sep, str(own) + os.sep
+        self._keras = ["--keras", kind.keras] if kind.keras else []
+        self._pid = 0
+        (self._base / "tmp").mkdir(parents=True, exist_ok=True)
+        with locked(self._base / "lock"):
+            told = self._base / "environ.json"
+            if not told.exists():
+                told.write_text(json.dumps(self._first_environ(run_folder, kind)))
+            self.environ: dict[str, str] = json.loads(told.read_text())
+
+    def _first_environ(self, run_folder: Path, kind: Kind) -> dict[str, str]:
+        # which test is the first is not always the same
+        of_flink, unmarked = java.environ().keys(), dict([parts.UNMARKED["flink",]])
+        return {
+            **{name: value for name, value in early(os.environ).items() if name not in of_flink},
+            **unmarked,
+            "XDG_STATE_HOME": str(self._base / "state"),
+            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(run_folder / "cache")),
             # a job of two tasks wants what one of one wants
             **{name: kind.threads for name in THREADS},
             # where Alink's operators look for it
             **({"TF115_PYTHON_ENV_PATH": str(ENVS / "tf1.15")} if kind.python == "tf1.15" else {}),
         }
-        (base / "tmp").mkdir()
-        self._keras = ["--keras", kind.keras] if kind.keras else []
-        self._pid = 0
-        self._models: dict[str, str] = {}
 
     def start(self) -> None:
         """Begin, or go on: they end by themselves when no test has come for long. In the environment of `enter`."""
-        status = warming.kept_status(hurry=True)
-        if status is not None:
+        if self._goes_on():
             return
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setenv("TMPDIR", str(self._base / "tmp"))
-            patched.setattr(tempfile, "tempdir", None)
-            command = ["warm", "start", "--workers", "2", "--python-env", self._python, "--idle-timeout", IDLE]
-            assert main([*command, *self._keras]) == 0
-        deadline = time.monotonic() + _ENDS
-        # a job waits for a template that imports, and starts cold where there is none yet
-        while not (status := self.status())["templates"] and time.monotonic() < deadline:
-            time.sleep(0.02)
-        self._pid = int(status["pid"])
+        with locked(self._base / "lock"):
+            if self._goes_on():
+                return
+            command = [sys.executable, "-m", "akrunner", "warm", "start", "--workers", "2", "--idle-timeout", IDLE]
+            command += ["--python-env", self.python, *self._keras]
+            environ = {**os.environ, "TMPDIR": str(self._base / "tmp")}
+            # what a host has started is no child of this process, which may end before the others
+            done = hosts.run(command, env=environ, stdin=hosts.DEVNULL, stdout=hosts.PIPE, stderr=hosts.STDOUT, text=True)
+            assert done.returncode == 0, done.stdout
+            deadline = time.monotonic() + _ENDS
+            # a job waits for a template that imports, and starts cold where there is none yet
+            while not (status := self.status())["templates"] and time.monotonic() < deadline:
+                time.sleep(0.02)
+            self._pid = int(status["pid"])
+
+    def _goes_on(self) -> bool:
+        status = warming.kept_status(hurry=True)
+        self._pid = int(status["pid"]) if status is not None else 0
+        return status is not None
 
     def enter(self, patched: pytest.MonkeyPatch) -> None:
         """Have this process' environment be what it is when workers are taken. A test may have imported TensorFlow, which changes it."""
@@ -114,41 +135,31 @@ class Kept:
             patched.delenv(name)
         for name, value in self.environ.items():
             patched.setenv(name, value)
-
-    def stop(self) -> None:
-        try:
-            keeper = psutil.Process(self._pid)
-            all_of_it = [keeper, *keeper.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            all_of_it = []
-        with pytest.MonkeyPatch.context() as patched:
-            self.enter(patched)
-            assert main(["warm", "stop"]) == 0
-        _, alive = psutil.wait_procs(all_of_it, timeout=_ENDS)
-        assert not alive and not os.listdir(self._base / "tmp")
+        # the jobs' directories tell whose they are
+        patched.setenv("TMPDIR", self._own.rstrip(os.sep))
+        patched.setattr(tempfile, "tempdir", None)
 
     def status(self) -> Any:
         """As `akrunner warm status` has it, with nothing in it when there is nobody."""
         return warming.kept_status() or {}
 
-    def model(self, code: str) -> str:
-        """The directory of a SavedModel, which is made once. Args: code: as of `tests.models.make`."""
-        if code not in self._models:
-            path, script = self._base / f"model-{len(self._models)}", self._base / "saves.py"
-            script.write_text(_SAVES)
-            akrunner.run(str(script), {"a": [1]}, user_params={"path": str(path), "code": code})
-            self._models[code] = str(path)
-        return self._models[code]
-
     def taken(self) -> list[psutil.Process]:
-        """Worker processes that jobs have taken and that are there."""
+        """Worker processes that jobs of this process' tests have taken and that are there. Where each works tells which those are: idle ones are
+        where the keeper is, others in their job's directory, which is below the test's temp directory."""
         try:
             below = psutil.Process(self._pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return []
-        status = self.status()
-        idle = {one["pid"] for kind in ("spares", "templates") for one in status.get(kind, ())}
-        return [process for process in below if process.pid not in idle and _is_worker(process)]
+        return [process for process in below if _is_worker(process) and self._is_ours(process)]
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        try:
+            where = process.cwd() + os.sep
+        except psutil.Error:
+            return False
+        if where.startswith(f"{self._base}{os.sep}"):
+            return False
+        return where.startswith(self._own) or not where.startswith(self._all)
 
 
 def _is_worker(process: psutil.Process) -> bool:
@@ -158,13 +169,123 @@ def _is_worker(process: psutil.Process) -> bool:
         return False
 
 
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """No other process of this run is in such a block. Args: path: of a file."""
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+# -- the end of them
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
+    """Before there are several processes, so that one alone ends what they share."""
+    if session.config.option.collectonly or not any(map(_uses_them, session.items)):
+        return (yield)
+    ending = _Ending(session.config._tmp_path_factory.getbasetemp())  # type: ignore[attr-defined]
+    try:
+        result = yield
+    finally:
+        wrong = ending.told()
+        if wrong:
+            name = "(behind the last test with warm workers)"
+            report = pytest.TestReport(name, ("", None, name), {}, "failed", wrong, "teardown", duration=0.0)
+            session.config.hook.pytest_runtest_logreport(report=report)
+    return result
+
+
+def _uses_them(item: Any) -> bool:
+    return kind_of(item) is not None or "saved_model" in item.fixturenames
+
+
+class _Ending:
+    """A process that ends the warm workers of a run of tests, when that tells it to, or when all its processes are gone."""
+
+    def __init__(self, run_folder: Path) -> None:
+        asked, self._asks = os.pipe()
+        self._hears, tells = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _end_them(run_folder, asked, tells)
+        os.close(asked)
+        os.close(tells)
+
+    def told(self) -> str:
+        """Have it end them; returns what went wrong with that."""
+        os.write(self._asks, b"!")
+        with open(self._hears, errors="replace") as file:
+            wrong = file.read()
+        os.waitpid(self._pid, 0)
+        os.close(self._asks)
+        return wrong
+
+
+def _end_them(run_folder: Path, asked: int, tells: int) -> None:
+    """Be that process."""
+    try:
+        gc.disable()
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(nothing, number)
+        # nor has it the ends that would have it wait for itself
+        low, high = sorted((asked, tells))
+        for first, last in ((3, low), (low + 1, high), (high + 1, os.sysconf("SC_OPEN_MAX"))):
+            os.closerange(first, last)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.read(asked, 1)
+        # all of them, before somebody is told who is perhaps gone
+        os.write(tells, "".join([_stopped(folder) for folder in sorted(run_folder.glob(f"{_NAMED}*"))]).encode())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.write(tells, traceback.format_exc().encode())
+    finally:
+        os._exit(0)
+
+
+def _stopped(folder: Path) -> str:
+    """End the warm workers of one kind; returns what went wrong with that."""
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
+    try:
+        keeper = psutil.Process(warming.keeper() or 0)
+        all_of_it = [keeper, *keeper.children(recursive=True)] if keeper.pid else []
+    except psutil.NoSuchProcess:
+        all_of_it = []
+    warming.stop_kept()
+    deadline = time.monotonic() + _ENDS
+    while (alive := [process for process in all_of_it if _runs(process)]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    left = os.listdir(folder / "tmp")
+    return f"warm workers of {folder.name}: still running: {alive}, left: {left}\n" if alive or left else ""
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Whether it has not ended; whoever has started the keeper, a process of pytest, has perhaps not waited for it."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+# -- for tests
+
+
 @pytest.fixture(scope="session")
-def keepers() -> Iterator[dict[Kind, Kept]]:
-    """Those that tests have begun."""
-    keepers: dict[Kind, Kept] = {}
-    yield keepers
-    for kept in keepers.values():
-        kept.stop()
+def run_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory of all processes of this run of pytest."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if hasattr(request.config, "workerinput") else own
+
+
+@pytest.fixture(scope="session")
+def keepers(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Kind], Kept]:
+    """Kind -> its warm workers."""
+    return functools.cache(lambda kind: Kept(run_folder, tmp_path_factory.getbasetemp(), kind))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -186,33 +307,46 @@ def warm_workers(request: pytest.FixtureRequest) -> Iterator[Kept | None]:
     if kind is None or (kind.python and not (ENVS / kind.python).is_dir()):
         yield None
         return
-    keepers: dict[Kind, Kept] = request.getfixturevalue("keepers")
-    if kind not in keepers:
-        keepers[kind] = Kept(request.getfixturevalue("tmp_path_factory").mktemp("kept"), kind)
-    kept = keepers[kind]
-    kept.enter(request.getfixturevalue("monkeypatch"))
+    kept: Kept = request.getfixturevalue("keepers")(kind)
+    patched: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+    kept.enter(patched)
     kept.start()
     yield kept
-    kept.enter(request.getfixturevalue("monkeypatch"))
+    kept.enter(patched)
     deadline = time.monotonic() + _ENDS
     while (left := kept.taken()) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not left, f"still running: {[process.cmdline() for process in left]}"
 
 
+#: as a job's script, what saves a model by itself
+_SAVES = """
+import sys
+
+def main(task_config):
+    sys.argv[1:] = [task_config.user_params["path"]]
+    exec(compile(task_config.user_params["code"], "model.py", "exec"), {})
+"""
+
+
 @pytest.fixture
-def saved_model(warm_workers: Kept | None, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """Code of `tests.models` -> the directory of what it saves; the same for all tests of a process."""
+def saved_model(warm_workers: Kept | None, keepers: Callable[[Kind], Kept], run_folder: Path) -> Callable[[str], str]:
+    """Code of `tests.models` -> the directory of what it saves; the same for all tests of a run. A warm worker makes it, even if the test's own jobs
+    start cold."""
+    kept = warm_workers or keepers(Kind())
 
     def saved(code: str) -> str:
-        if warm_workers is not None:
-            return warm_workers.model(code)
-        if code not in _MADE:
-            _MADE[code] = models.make(sys.executable, code, tmp_path_factory.mktemp("models") / "model")
-        return _MADE[code]
+        path = run_folder / "models" / hashlib.sha256(f"{kept.python} {code}".encode()).hexdigest()[:16]
+        path.parent.mkdir(exist_ok=True)
+        made, script = path.with_suffix(".made"), path.with_suffix(".py")
+        with locked(path.with_suffix(".lock")):
+            if not made.exists():
+                script.write_text(_SAVES)
+                with pytest.MonkeyPatch.context() as patched:
+                    kept.enter(patched)
+                    kept.start()
+                    akrunner.run(str(script), {"a": [1]}, user_params={"path": str(path), "code": code})
+                made.touch()
+        return str(path)
 
     return saved
-
-
-#: code -> directory, of what was made without warm workers
-_MADE: dict[str, str] = {}

@@ -36,13 +36,14 @@ def shared(request, tmp_path_factory):
 """
 
 
-def pytest_of(folder: Path, files: dict[str, str], *options: str) -> subprocess.Popen[str]:
+def pytest_of(folder: Path, files: dict[str, str], *options: str, path: Path = ROOT) -> subprocess.Popen[str]:
+    """Args: path: where its processes find modules, besides the repository."""
     for name, text in {"conftest.py": CONFTEST, "pytest.ini": "[pytest]\n", **files}.items():
         (folder / name).write_text(text)
     command = [sys.executable, "-m", "pytest", "-p", "tests.processes", "-p", "no:cacheprovider", "-q", "--processes", "2"]
     environ = {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{path}",
         "TMPDIR": str(folder),
         "PYTEST_ADDOPTS": "",
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -142,3 +143,41 @@ def test_no_process_stays(number: int, tmp_path: Path) -> None:
     code, _ = done(process)
     assert code == (2 if number == signal.SIGINT else -signal.SIGKILL)
     assert not psutil.wait_procs(theirs, timeout=60)[1]
+
+
+WARM = """
+import os, pytest
+from pathlib import Path
+from tests.conftest import wait_for
+
+pytestmark = pytest.mark.tensorflow
+
+def test(warm_workers, run_folder):
+    folder, status = run_folder.parent, warm_workers.status()
+    told = " ".join(map(str, [status["pid"], *(one["pid"] for one in status["templates"])]))
+    (folder / f"{Path(__file__).stem}.used").write_text(told)
+    # it runs beside the other
+    wait_for(lambda: len(list(folder.glob("*.used"))) == 2)
+
+def test_kills():
+    os.kill(os.getppid(), 9)
+"""
+
+
+def test_all_processes_share_warm_workers_which_are_gone_when_pytest_was_killed(tmp_path: Path) -> None:
+    # where it ends by itself, it looks whether they are gone: as this run does
+    files = {
+        "test_group_a.py": WARM,
+        "test_group_b.py": WARM,
+        "tensorflow.py": "",
+        "pytest.ini": "[pytest]\nmarkers = tensorflow\n",
+    }
+    process = pytest_of(tmp_path, files, "-p", "tests.warmth", path=tmp_path)
+    code, said = done(process)
+    assert code == -signal.SIGKILL, said
+    used = {one.read_text() for one in tmp_path.glob("*.used")}
+    assert len(used) == 1
+    pids = [int(pid) for pid in used.pop().split()]
+    assert len(pids) == 2 and len(list(tmp_path.glob("base/kept-*"))) == 1
+    wait_for(lambda: not any(map(psutil.pid_exists, pids)))
+    assert not list(tmp_path.glob("base/kept-*/tmp/*"))
