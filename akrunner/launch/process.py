@@ -25,10 +25,12 @@ except ImportError:  # beside a Flink subtask Python has only what Flink brings
 
 from akrunner.launch import cgroups, procfs
 from akrunner.launch.pipes import Pipes
-from akrunner.wire import frames
+from akrunner.wire import frames, ready
 from akrunner.wire.ending import HOST, MARK, started
 
 _KILL_WAIT = 5.0
+#: seconds between two checks whether another process' child is gone, where the system does not tell it
+_LOOK = 0.05
 #: bytes in the kernel's unit of `ru_maxrss`
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 #: TensorFlow 2 sets this variable when this process imports it; the tasks' TensorFlow 1 would then behave as TensorFlow 2
@@ -334,6 +336,23 @@ class OthersChild(LocalProcess):
         # a leader that has ended ("") may have left other processes of its group
         if started(self.pid) in ("", self._start):
             super()._signal_group(number)
+
+    def _wait_until_gone(self) -> None:
+        """Block until the process has ended, whether its parent has waited for it or not."""
+        try:
+            watched = os.pidfd_open(self.pid)
+        except (AttributeError, OSError):
+            # the system has none, this process may open no more files, or it has ended
+            watched = None
+        try:
+            while self._start and started(self.pid) == self._start:
+                if watched is None:
+                    time.sleep(_LOOK)
+                else:
+                    ready.readable(watched, None)
+        finally:
+            if watched is not None:
+                os.close(watched)
 
 
 class ChildProcess(LocalProcess):

@@ -77,21 +77,8 @@ class HandedProcess(OthersChild):
                 return dataclasses.replace(ended, peak_rss=ended.peak_rss or self.sampled_rss)
             except (TalkError, LookupError, TypeError):
                 pass
-        while started(self.pid) and started(self.pid) == self._start:
-            self._look()
+        self._wait_until_gone()
         return self._lost("the process that had kept it warm (akrunner warm) ended before it")
-
-    def _look(self) -> None:
-        """Wait a while for the process to end, and return at once when it does, if the system can tell that."""
-        try:
-            watched = os.pidfd_open(self.pid)
-        except (AttributeError, OSError):
-            time.sleep(0.05)
-            return
-        try:
-            ready.readable(watched, _LOOK)
-        finally:
-            os.close(watched)
 
 
 def is_there() -> bool:

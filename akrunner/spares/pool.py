@@ -27,7 +27,8 @@ from akrunner.spares.spare import Answer, Spare
 from akrunner.spares.template import CannotFork, Template
 from akrunner.spares.wanted import Wanted, surroundings
 
-_TICK = 0.25
+#: seconds between two looks at the spares and the machine: while one is missing or imports, and while all of them wait
+_TICK, _CALM = 0.25, 1.0
 #: how many cores must be idle before a process is started that imports TensorFlow
 _IDLE_CORES = 0.7
 #: seconds after which it is started even though the machine is busy
@@ -302,7 +303,7 @@ class Pool:
             with self._changed:
                 missing = self._missing()
                 if not self._closed:
-                    self._changed.wait(_TICK if missing or self._spares or self._templates else None)
+                    self._changed.wait(self._pause(bool(missing)))
                 if self._closed:
                     return
             try:
@@ -311,6 +312,14 @@ class Pool:
                 # the thread must continue: only it starts and ends spares
                 self._failed += 1
                 self.trouble = f"none can be started: {in_words(e)}"
+
+    def _pause(self, missing: bool) -> float | None:
+        """Return the seconds until the next look, None if there is nothing to look at. Args: missing: whether a spare is."""
+        there = [*self._spares, *self._templates]
+        if missing or any(not one.waiting for one in there):
+            return _TICK
+        left = self._used + self.idle_seconds - time.monotonic()
+        return min(_CALM, max(_TICK, left)) if there else None
 
     def _look(self, busy: Processor) -> None:
         """End the spares that must end, and fork or start those that are missing."""

@@ -21,8 +21,9 @@ from akrunner.wire import frames, messages
 _PATIENCE = 2.0
 #: seconds that a spare may take to import its modules; a cold start would take as long
 IMPORTING = 120.0
-#: seconds between two measurements of its memory, each of which takes the system some milliseconds
-_MEASURED = 5.0
+#: seconds between the first two measurements of its memory, each of which takes the system some milliseconds; and between two of a process that has
+#: waited for long, whose memory changes little
+_MEASURED, _SELDOM = 5.0, 80.0
 #: seconds until the parent of a spare that has ended reports how
 _TOLD = 1.0
 _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
@@ -114,7 +115,7 @@ class Spare:
         #: moment
         self._log = threading.Lock()
         self._printed, self._closed = b"", False
-        self._memory, self._measured = Memory(0, 0, 0), 0.0
+        self._memory, self._measured, self._again = Memory(0, 0, 0), 0.0, 0.0
         self._writer = frames.FrameWriter(process.input_fd)
         self._reader = frames.FrameReader(process.output_fd, frames.FROM_SPARE)
         self._thread = threading.Thread(target=self._read, name=f"akrunner-spare-{process.pid}", daemon=True)
@@ -128,8 +129,9 @@ class Spare:
     @property
     def memory(self) -> Memory:
         """Return its memory, measured now and then."""
-        if not self.waiting or time.monotonic() - self._measured > _MEASURED:
+        if not self.waiting or time.monotonic() - self._measured > self._again:
             self._memory, self._measured = Memory.of(self.process.pid), time.monotonic()
+            self._again = min(max(_MEASURED, 2 * self._again), _SELDOM) if self.waiting else 0.0
         return self._memory
 
     def lifeless(self) -> str:

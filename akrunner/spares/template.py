@@ -24,7 +24,6 @@ from akrunner.launch.process import Exit, LocalProcess, OthersChild, spare_proce
 from akrunner.spares.spare import IMPORTING, Spare
 from akrunner.spares.wanted import Wanted, early, is_late
 from akrunner.wire import frames, messages
-from akrunner.wire.ending import started
 
 #: seconds it may take to fork; and to report how a fork that is gone has ended. A template that is stopped or dead is noticed
 #: at once
@@ -257,17 +256,13 @@ class ForkedProcess(OthersChild):
         super().__init__(pid, *pipes.near)
 
     def _awaited(self) -> Exit:
-        deadline = None
-        # only the parent can report that it has ended, and may be gone or stopped; so the process itself is checked too
+        # only the parent can report how it has ended, and may be gone or stopped
+        self._wait_until_gone()
+        deadline = time.monotonic() + _TELLING
         while True:
             ended = self._template.exit_of(self._mark, _LOOK)
             if ended is not None:
                 return ended
-            if self._start and started(self.pid) == self._start:
-                if self._template.process.exit is not None:
-                    time.sleep(_LOOK)
-                continue
-            deadline = deadline or time.monotonic() + _TELLING
             why = self._template.lifeless()
             if why or time.monotonic() > deadline:
                 return self._lost(why or f"{self._template.called} did not say")

@@ -227,6 +227,19 @@ def test_one_that_is_not_right_for_a_job_stays_or_goes(
     assert template.retired == (1 if answer.stale else 0), "what it was forked from has imported the same"
 
 
+def test_a_pool_looks_seldom_while_nothing_is_missing(made: Made, world: World) -> None:
+    pool = made(A, idle_seconds=600.0)
+    look(pool, world)
+    assert pool._pause(True) == pool._pause(False) == module._TICK, "one imports"
+    ready(pool, world)
+    assert pool._pause(False) == module._CALM
+    world.now += 599.5
+    assert pool._pause(False) == 0.5, "until they have waited for too long"
+    world.now += 10
+    look(pool, world)
+    assert pool._pause(False) is None
+
+
 def test_an_error_while_it_is_asked_ends_it(made: Made, world: World) -> None:
     pool = ready(made(A), world)
     (spare,) = pool.spares()
