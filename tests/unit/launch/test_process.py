@@ -1,4 +1,4 @@
-"""A worker process: how its end is said, what it inherits, and how it is ended; nearly none is started."""
+"""A worker process: how its end is said, what it inherits, and how it is ended; no process is started."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import signal
-import subprocess
 import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -18,7 +17,6 @@ import pytest
 from akrunner.launch import process
 from akrunner.launch.pipes import Pipes
 from akrunner.launch.process import Exit, LocalProcess, OthersChild, stop_all, sweep, worker_environment
-from akrunner.wire import ending
 from akrunner.wire.ending import HOST, MARK
 from tests.conftest import wait_for
 
@@ -244,28 +242,30 @@ def test_a_number_that_another_process_has_by_now_is_left_alone(
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["the system tells it", "it does not"])
-def test_the_end_of_anothers_child_is_noticed_though_nobody_has_waited_for_it(
+def test_the_end_of_anothers_child_is_waited_for_and_asked_for_only_where_it_must(
     pipes: Pipes, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
-    if not told:
-        monkeypatch.delattr(os, "pidfd_open")
-    looks: list[int] = []
-    monkeypatch.setattr(process, "started", lambda pid: looks.append(pid) or ending.started(pid))
-    child = subprocess.Popen(["sleep", "1000"])
+    # stands for what the system has for it: there is something to read when the process has ended
+    watched, lives = os.pipe()
+    monkeypatch.setattr(os, "pidfd_open", lambda pid: watched) if told else monkeypatch.delattr(os, "pidfd_open")
+    start, looks = ["100"], list[int]()
+    monkeypatch.setattr(process, "started", lambda pid: looks.append(pid) or start[0])
+    monkeypatch.setattr(os, "killpg", lambda group, number: None)
 
     class Forked(OthersChild):
         def _awaited(self) -> Exit:
             self._wait_until_gone()
             return ended(0)
 
-    one = Forked(child.pid, *pipes.near)
+    one = Forked(1 << 30, *pipes.near)
     if told:
-        assert one.wait(0.3) is None and len(looks) == 2, "it waits, and does not look again and again"
+        assert one.wait(0.3) is None and len(looks) == 2
     else:
         wait_for(lambda: len(looks) > 4)
-    child.kill()
+        os.close(watched)
+    start[0] = ""
+    os.close(lives)
     assert one.wait(60) == ended(0)
-    child.wait()
 
 
 class Asked:
