@@ -235,6 +235,10 @@ def test_the_submitter_is_killed(there: There, script: Script, tmp_path: Path) -
     host = hosts.Popen([sys.executable, "-c", program], stderr=hosts.PIPE, text=True, start_new_session=True)
     try:
         noted(notes, lambda: host.poll() is None, host)
+        (submits,) = [
+            one for one in psutil.Process(host.pid).children() if "akrunner.engines.flink.program.submit" in one.cmdline()
+        ]
+        assert not [file.path for file in submits.memory_maps() if "/apache_beam/" in file.path], "what takes 0.7 s to import"
     finally:
         os.killpg(host.pid, signal.SIGKILL)
         host.communicate(timeout=60)

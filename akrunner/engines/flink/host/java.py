@@ -46,7 +46,22 @@ def _candidates(python: str) -> Iterator[str]:
 
 
 def _runs(java: str) -> bool:
-    return os.path.exists(java) and _said([java, "-version"]) is not None
+    """Whether it runs. One that has run is not started again in this process, unless its file has changed: it takes longer than most of what
+    happens before a job is submitted."""
+    try:
+        file = os.stat(java)
+    except OSError:
+        return False
+    known = java, file.st_mtime_ns, file.st_size
+    if known not in _RAN:
+        if _said([java, "-version"]) is None:
+            return False
+        _RAN.add(known)
+    return True
+
+
+#: (path, when it was changed, bytes) of each `bin/java` that has run
+_RAN: set[tuple[str, int, int]] = set()
 
 
 def _said(command: list[str]) -> str | None:

@@ -64,6 +64,30 @@ def test_the_java_that_was_named_comes_first(machine: Machine, monkeypatch: pyte
     assert machine.asked == [[f"{named}/bin/java", "-version"]], "nothing else is asked"
 
 
+def test_one_that_has_run_is_asked_again_only_when_its_file_has_changed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = machine.java("named", runs=False)
+    monkeypatch.setenv("JAVA_HOME", named)
+    java_of = Path(named, "bin", "java")
+    for _ in range(2):
+        with pytest.raises(ConfigError):
+            java_home("/py")
+    machine.runs.add(str(java_of))
+    assert [java_home("/py") for _ in range(3)] == [named] * 3
+    assert machine.asked.count([str(java_of), "-version"]) == 3, "what did not run may run now, and what ran does"
+    java_of.write_text("another")
+    assert java_home("/py") == named
+    machine.runs.clear()
+    java_of.write_text("yet another")
+    with pytest.raises(ConfigError):
+        java_home("/py")
+    java_of.unlink()
+    with pytest.raises(ConfigError):
+        java_home("/py")
+    assert machine.asked.count([str(java_of), "-version"]) == 5
+
+
 def test_the_one_on_the_path_comes_next_where_it_is_really(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     other = machine.java("other")
     (machine.root / "bin").mkdir()
