@@ -72,17 +72,16 @@ def kind_of(item: pytest.Item) -> Kind | None:
 class Kept:
     """Warm workers for the tests that want the same, in whatever process of pytest these run.
 
-    Attributes: python: their interpreter; environ: what each of those tests has in its environment, and nothing else that is read when TensorFlow is
-    imported.
+    Attributes: environ: what each of those tests has in its environment, and nothing else that is read when TensorFlow is imported.
     """
 
     def __init__(self, run_folder: Path, own: Path, kind: Kind) -> None:
         """Args: run_folder: a directory of all processes of this run; own: the one below which all files of this process' tests are."""
-        self.python = str(ENVS / kind.python / "bin" / "python") if kind.python else sys.executable
+        python = str(ENVS / kind.python / "bin" / "python") if kind.python else sys.executable
         self._base = run_folder / "-".join([_NAMED.rstrip("-"), *map(str, kind)])
         #: below the first, and not below the second, are files of other processes' tests
         self._all, self._own = str(run_folder) + os.sep, str(own) + os.sep
-        self._keras = ["--keras", kind.keras] if kind.keras else []
+        self._options = ["--python-env", python, *(["--keras", kind.keras] if kind.keras else [])]
         self._pid = 0
         (self._base / "tmp").mkdir(parents=True, exist_ok=True)
         with locked(self._base / "lock"):
@@ -113,7 +112,7 @@ class Kept:
             if self._goes_on():
                 return
             command = [sys.executable, "-m", "akrunner", "warm", "start", "--workers", "2", "--idle-timeout", IDLE]
-            command += ["--python-env", self.python, *self._keras]
+            command += [*self._options]
             environ = {**os.environ, "TMPDIR": str(self._base / "tmp")}
             # what a host has started is no child of this process, which may end before the others
             done = hosts.run(command, env=environ, stdin=hosts.DEVNULL, stdout=hosts.PIPE, stderr=hosts.STDOUT, text=True)
@@ -198,7 +197,7 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
 
 
 def _uses_them(item: Any) -> bool:
-    return kind_of(item) is not None or "saved_model" in item.fixturenames
+    return kind_of(item) is not None or "in_warm_worker" in item.fixturenames
 
 
 class _Ending:
@@ -319,33 +318,47 @@ def warm_workers(request: pytest.FixtureRequest) -> Iterator[Kept | None]:
     assert not left, f"still running: {[process.cmdline() for process in left]}"
 
 
-#: as a job's script, what saves a model by itself
-_SAVES = """
-import sys
+#: as a job's script, a program that knows nothing of jobs
+_PROGRAM = """
+import contextlib, sys
 
 def main(task_config):
-    sys.argv[1:] = [task_config.user_params["path"]]
-    exec(compile(task_config.user_params["code"], "model.py", "exec"), {})
+    params = task_config.user_params
+    sys.argv[1:] = params["arguments"]
+    with open(params["printed"], "w") as printed, contextlib.redirect_stdout(printed):
+        exec(compile(params["code"], "<string>", "exec"), {"__name__": "__main__"})
 """
 
 
-@pytest.fixture
-def saved_model(warm_workers: Kept | None, keepers: Callable[[Kind], Kept], run_folder: Path) -> Callable[[str], str]:
-    """Code of `tests.models` -> the directory of what it saves; the same for all tests of a run. A warm worker makes it, even if the test's own jobs
-    start cold."""
-    kept = warm_workers or keepers(Kind())
+@pytest.fixture(scope="session")
+def in_warm_worker(keepers: Callable[[Kind], Kept], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """A program, its arguments -> what it prints in a process that has TensorFlow already. For tests whose own jobs start cold, too."""
+    kept, folder = keepers(Kind()), tmp_path_factory.mktemp("programs")
+    script = folder / "program.py"
+    script.write_text(_PROGRAM)
+
+    def printed(code: str, *arguments: str) -> str:
+        params = {"code": code, "arguments": arguments, "printed": str(folder / "printed")}
+        with pytest.MonkeyPatch.context() as patched:
+            kept.enter(patched)
+            kept.start()
+            akrunner.run(str(script), {"a": [1]}, user_params=params, timeout=300)
+        return (folder / "printed").read_text()
+
+    return printed
+
+
+@pytest.fixture(scope="session")
+def saved_model(in_warm_worker: Callable[..., str], run_folder: Path) -> Callable[[str], str]:
+    """Code of `tests.models` -> the directory of what it saves; the same for all tests of a run."""
 
     def saved(code: str) -> str:
-        path = run_folder / "models" / hashlib.sha256(f"{kept.python} {code}".encode()).hexdigest()[:16]
+        path = run_folder / "models" / hashlib.sha256(code.encode()).hexdigest()[:16]
         path.parent.mkdir(exist_ok=True)
-        made, script = path.with_suffix(".made"), path.with_suffix(".py")
+        made = path.with_suffix(".made")
         with locked(path.with_suffix(".lock")):
             if not made.exists():
-                script.write_text(_SAVES)
-                with pytest.MonkeyPatch.context() as patched:
-                    kept.enter(patched)
-                    kept.start()
-                    akrunner.run(str(script), {"a": [1]}, user_params={"path": str(path), "code": code})
+                in_warm_worker(code, str(path))
                 made.touch()
         return str(path)
 

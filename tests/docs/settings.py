@@ -48,7 +48,7 @@ class Setting(NamedTuple):
     instead: a name of the page -> what the test has in its place.
     behind: a program that runs what no command of the page does.
     checks: asked when all is done; takes the directory and all that was printed.
-    marks: of the test.
+    marks: of the test; keras: as of `tests.warmth.Kind`, for the page's jobs.
     """
 
     lays: Callable[[Path], None] = lambda folder: None
@@ -58,6 +58,7 @@ class Setting(NamedTuple):
     behind: str = ""
     checks: Callable[[Path, str], None] = lambda folder, said: None
     marks: tuple[str, ...] = ("tensorflow",)
+    keras: str = ""
 
 
 def lay(folder: Path) -> None:
@@ -505,7 +506,7 @@ SETTINGS: dict[str, Setting] = {
     "docs/tutorials/streaming.md": Setting(checks=_streaming_said),
     "docs/tutorials/ps.md": Setting(checks=_ps_said, marks=("tensorflow", "slow")),
     "docs/moving/plain.md": Setting(checks=_moved),
-    "docs/moving/ray.md": Setting(_points, ahead={"train.py": _BUILD}, checks=_moved),
+    "docs/moving/ray.md": Setting(_points, ahead={"train.py": _BUILD}, checks=_moved, keras="legacy"),
     "docs/moving/tensorflowonspark.md": Setting(_points, ahead={"train.py": _BUILD}, checks=_moved),
     # nobody listens there, which changes nothing
     "docs/operations.md": Setting(

@@ -29,7 +29,9 @@ def params() -> list[Any]:
     for page in pages():
         run = [block for block in blocks(page) if block.language != "text" and "not run" not in block.told]
         if run and page not in ELSEWHERE:
-            found.append(pytest.param(page, marks=[getattr(pytest.mark, name) for name in settings.of(page).marks], id=page))
+            setting = settings.of(page)
+            marks = [*(getattr(pytest.mark, name) for name in setting.marks), pytest.mark.warm(keras=setting.keras)]
+            found.append(pytest.param(page, marks=marks, id=page))
     return found
 
 

@@ -33,6 +33,7 @@ def python(*arguments: str, cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.warm(keras="legacy")
 def test_iris(leaves_nothing: Path, tmp_path: Path) -> None:
     out = python(str(ROOT / "examples" / "iris" / "run.py"), cwd=tmp_path)
     assert accuracy(out) >= 0.9 and "rows of each worker: [75, 75]" in out

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +57,11 @@ SCRIPTS = {
 
 
 @pytest.fixture(scope="module")
-def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scripts(saved_model: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scripts")
     for name, text in SCRIPTS.items():
         (folder / f"{name}.py").write_text(textwrap.dedent(text))
-    models.make(sys.executable, models.DOUBLE, folder / "double")
+    shutil.copytree(saved_model(models.DOUBLE), folder / "double")
     return folder
 
 

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -1320,7 +1320,7 @@ for name in sorted(os.listdir(sys.argv[1])):
 
 
 @pytest.mark.tensorflow
-def test_of_pngs_those_are_whole_that_tensorflow_reads(tmp_path: Path) -> None:
+def test_of_pngs_those_are_whole_that_tensorflow_reads(tmp_path: Path, in_warm_worker: Callable[..., str]) -> None:
     if importlib.util.find_spec("tensorflow") is None:
         pytest.skip("NOT RUN: this interpreter has no TensorFlow")
     pictures.check_there("check")
@@ -1328,14 +1328,9 @@ def test_of_pngs_those_are_whole_that_tensorflow_reads(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for number, data in enumerate(datas):
         (tmp_path / "in" / f"{number:05d}").write_bytes(data)
-    (tmp_path / "decodes.py").write_text(_DECODES)
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "decodes.py"), str(tmp_path / "in")], capture_output=True, text=True, timeout=300,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    said = in_warm_worker(_DECODES, str(tmp_path / "in"))
     ours = [f"{i:05d} {'read' if pictures.fault(data) is None else 'refused'}" for i, data in enumerate(datas)]
-    assert done.stdout.splitlines() == ours
+    assert said.splitlines() == ours
 
 
 @pytest.mark.tensorflow

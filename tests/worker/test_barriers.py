@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,30 +81,34 @@ print("SEEN " + json.dumps({form + " " + way: seen(form, way) for form in ways f
 """
 
 
+def told(printed: str) -> dict[str, list[Any]]:
+    (line,) = [line for line in printed.splitlines() if line.startswith("SEEN ")]
+    found: dict[str, list[Any]] = json.loads(line[5:])
+    return found
+
+
 def seen(python: str) -> dict[str, list[Any]]:
     environ = {"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", "PATH": "/usr/bin:/bin"}
     done = subprocess.run([python, "-c", PROGRAM], env=environ, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr[-2000:]
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
-    told: dict[str, list[Any]] = json.loads(line[5:])
-    return told
+    return told(done.stdout)
 
 
-def check(told: dict[str, list[Any]]) -> None:
+def check(seen: dict[str, list[Any]]) -> None:
     short = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9], "barrier 1", [10, 11, 12, 13], [14, 15, 16, 17], [18, 19], "barrier 2", [20]]
     whole = [[0, 1, 2, 3], [4, 5, 6, 7], "barrier 1", [8, 9, 10, 11], [12, 13, 14, 15], [16, 17, 18, 19], "barrier 2"]
     for name in ("examples dataset", "examples batches", "columns dataset", "columns batches"):
-        assert told.pop(name) == short, name
+        assert seen.pop(name) == short, name
     for name in ("examples whole", "columns whole"):
-        assert told.pop(name) == whole, name
+        assert seen.pop(name) == whole, name
     scalars = [*range(10), "barrier 1", *range(10, 20), "barrier 2", 20]
-    assert told == {"examples scalars": [one if isinstance(one, str) else [one] for one in scalars]}
+    assert seen == {"examples scalars": [one if isinstance(one, str) else [one] for one in scalars]}
 
 
 @pytest.mark.cold
 @pytest.mark.tensorflow
-def test_barriers() -> None:
-    check(seen(sys.executable))
+def test_barriers(in_warm_worker: Callable[..., str]) -> None:
+    check(told(in_warm_worker(PROGRAM)))
 
 
 @pytest.mark.cold

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +159,8 @@ def test_a_script_sees_what_it_sees_cold(
 
 @pytest.mark.cold
 @pytest.mark.tensorflow
-def test_predictions_and_streams_take_them(leaves_nothing: Path, script: Script, tmp_path: Path) -> None:
-    model = models.make(sys.executable, models.DOUBLE, tmp_path / "double")
+def test_predictions_and_streams_take_them(leaves_nothing: Path, script: Script, saved_model: Callable[[str], str]) -> None:
+    model = saved_model(models.DOUBLE)
     body = """
     import tensorflow as tf
 
