@@ -2,7 +2,7 @@
 
 ::
 
-    pytest's processes: whoever is first -- `akrunner warm start` --> keeper of warm workers --> template, forks
+    pytest's processes: whoever is first -- `tests/steady.py` --> keeper of warm workers --> template, forks
         a test with the marker `tensorflow`: its jobs, those of its commands, too    --- take one --->
     pytest ends, or dies  --> a process that it has forked at its beginning -- `akrunner warm stop`
 
@@ -36,12 +36,12 @@ import akrunner
 from akrunner import warming
 from akrunner.cluster.resources import THREADS
 from akrunner.spares.wanted import early
-from tests import hosts, java, parts
+from tests import java, parts, steady
 
 #: seconds: what a job has left in a worker has ended by then
 _ENDS = 60.0
 #: seconds without a test of any process until workers of a kind go
-IDLE = "240"
+IDLE = 240.0
 #: how the names of their directories begin
 _NAMED = "kept-"
 #: what scripts/flink and scripts/matrix prepare
@@ -81,7 +81,7 @@ class Kept:
         self._base = run_folder / "-".join([_NAMED.rstrip("-"), *map(str, kind)])
         #: below the first, and not below the second, are files of other processes' tests
         self._all, self._own = str(run_folder) + os.sep, str(own) + os.sep
-        self._options = ["--python-env", python, *(["--keras", kind.keras] if kind.keras else [])]
+        self._options = {"python_env": python, "keras": kind.keras or None, "workers": 2, "idle_timeout": IDLE}
         self._pid = 0
         (self._base / "tmp").mkdir(parents=True, exist_ok=True)
         with locked(self._base / "lock"):
@@ -111,12 +111,8 @@ class Kept:
         with locked(self._base / "lock"):
             if self._goes_on():
                 return
-            command = [sys.executable, "-m", "akrunner", "warm", "start", "--workers", "2", "--idle-timeout", IDLE]
-            command += [*self._options]
-            environ = {**os.environ, "TMPDIR": str(self._base / "tmp")}
-            # what a host has started is no child of this process, which may end before the others
-            done = hosts.run(command, env=environ, stdin=hosts.DEVNULL, stdout=hosts.PIPE, stderr=hosts.STDOUT, text=True)
-            assert done.returncode == 0, done.stdout
+            wrong = steady.start(self._options, {**os.environ, "TMPDIR": str(self._base / "tmp")})
+            assert not wrong, wrong
             deadline = time.monotonic() + _ENDS
             # a job waits for a template that imports, and starts cold where there is none yet
             while not (status := self.status())["templates"] and time.monotonic() < deadline:

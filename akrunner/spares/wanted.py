@@ -15,12 +15,13 @@ from akrunner.launch import cgroups
 from akrunner.launch.texts import text
 
 #: variables that nothing reads while TensorFlow is imported, so they are set when a spare is taken. They describe a terminal,
-#: or the job
+#: or the job; the last is set by Polars, when a program imports it
 _LATE = frozenset(
     {
         "TF_CONFIG", "TMPDIR", "PWD", "OLDPWD", "_", "SHLVL", "COLUMNS", "LINES", "PYTEST_CURRENT_TEST",
         "WINDOWID", "TERM_SESSION_ID", "ITERM_SESSION_ID", "KITTY_WINDOW_ID", "WT_SESSION", "TMUX", "TMUX_PANE", "STY", "GPG_TTY",
         "SSH_TTY", "SSH_CLIENT", "SSH_CONNECTION", "SSH_AUTH_SOCK", "XDG_SESSION_ID", "JPY_PARENT_PID", "JPY_SESSION_NAME",
+        "_RJEM_MALLOC_CONF",
     }
 )  # fmt: skip
 #: line of /proc/self/status -> what it is called in messages

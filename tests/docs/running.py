@@ -102,7 +102,9 @@ class Runner:
             self._tools = self.folder.with_name("tools")
             self._tools.mkdir()
             for name, line in (("akrunner", AKRUNNER), ("python", [sys.executable, "-B"])):
-                (self._tools / name).write_text(f'#!/bin/sh\nexec {shlex.join(line)} "$@"\n')
+                # with the path of other jobs, which take warm workers of the same
+                text = f'#!/bin/sh\nPATH={shlex.quote(os.environ["PATH"])} exec {shlex.join(line)} "$@"\n'
+                (self._tools / name).write_text(text)
                 (self._tools / name).chmod(0o755)
         return self._tools
 

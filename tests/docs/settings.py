@@ -507,7 +507,7 @@ SETTINGS: dict[str, Setting] = {
     "docs/tutorials/ps.md": Setting(checks=_ps_said, marks=("tensorflow", "slow")),
     "docs/moving/plain.md": Setting(checks=_moved),
     "docs/moving/ray.md": Setting(_points, ahead={"train.py": _BUILD}, checks=_moved, keras="legacy"),
-    "docs/moving/tensorflowonspark.md": Setting(_points, ahead={"train.py": _BUILD}, checks=_moved),
+    "docs/moving/tensorflowonspark.md": Setting(_points, ahead={"train.py": _BUILD}, checks=_moved, keras="legacy"),
     # nobody listens there, which changes nothing
     "docs/operations.md": Setting(
         instead={"https://hooks.example.com/akrunner/T0KEN": "http://127.0.0.1:1/T0KEN"}, checks=_operations_said, marks=("slow",)
