@@ -29,6 +29,8 @@ from typing import Any
 
 import pytest
 
+from tests import lean
+
 #: seconds between two times that a process says how tests ended, if all of them passed
 _SAYS = 0.1
 #: seconds a process is given to end what tests share, when no more of them are to run; and to hear of a Ctrl-C by itself
@@ -217,6 +219,7 @@ def _be(session: pytest.Session, process: _Process, link: Any, of: int, first: l
         _settle(session.config, process.name, of)
         teller = _Teller(session, link)
         session.config.pluginmanager.register(teller, "akrunner-teller")
+        lean.begin(session.config, None if teller.whole else teller.passed)
         try:
             _run(session, process, teller, first)
             process.begins(_NONE)
@@ -267,7 +270,7 @@ def _run(session: pytest.Session, process: _Process, teller: _Teller, first: lis
             known.extend(_next(teller))
         if not process.begins(number):
             # with none behind it, what is shared is ended
-            session._setupstate.teardown_exact(None)  # type: ignore[attr-defined]
+            session._setupstate.teardown_exact(None)
             return
         teller.number = number
         item = session.items[number]
@@ -286,18 +289,22 @@ class _Teller:
 
     def __init__(self, session: pytest.Session, link: Any) -> None:
         self.link, self.number = link, _NONE
-        self._config, self._whole = session.config, _read_by_somebody(session.config)
+        #: whether each phase is reported
+        self.whole = _read_by_somebody(session.config)
+        self._config = session.config
         self._unsaid: list[Any] = []
         self._said = monotonic()
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.passed and not self._whole:
-            if report.when == "call":
-                self._unsaid.append((self.number, report.start, report.stop))
-        else:
-            self._unsaid.append(self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
+        self._unsaid.append(self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
         if not report.passed or monotonic() > self._said + _SAYS:
+            self.flush()
+
+    def passed(self, began: float, ended: float) -> None:
+        """That the call of a test did, which is all that is said of it."""
+        self._unsaid.append((self.number, began, ended))
+        if monotonic() > self._said + _SAYS:
             self.flush()
 
     def say(self, word: str) -> None:

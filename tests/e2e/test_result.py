@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from akrunner.engines.base import Stats
 from akrunner.model import Model
@@ -29,6 +30,7 @@ except Exception as e:
 """
 
 
+@pytest.mark.slow
 def test_without_pandas() -> None:
     """pyarrow remembers whether there is one, so a process of its own."""
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)

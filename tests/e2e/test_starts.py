@@ -50,6 +50,7 @@ def seen(how: set[str], script: Script, path: Path) -> Any:
     return json.loads(text.replace(work, "WORK").replace(os.path.basename(work), "WORK"))
 
 
+@pytest.mark.slow
 def test_a_fork_is_what_python_would_have_started(script: Script, leaves_nothing: Path, tmp_path: Path) -> None:
     if not os.path.exists("/proc/self/fd"):
         pytest.skip("there are no forks")

@@ -14,6 +14,8 @@ import pytest
 
 from tests.conftest import ends, wait_for
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 CONFTEST = """
 import os, pytest

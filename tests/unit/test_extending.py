@@ -150,6 +150,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_the_column_type_of_the_page_is_one_row(tmp_path: Path) -> None:
     """akrunner as it is, but for one row more in its table: whatever else there is to a type follows from it."""
     (row,) = re.findall(r"^ColumnType\(.*\)$", code("A column type", "python"), re.MULTILINE)

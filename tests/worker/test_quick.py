@@ -51,6 +51,7 @@ def test_one_that_cannot_be_imported(tmp_path: Path) -> None:
     assert sys.meta_path == before
 
 
+@pytest.mark.slow
 def test_one_that_is_not_there() -> None:
     quick.import_quickly()
     with pytest.raises(ModuleNotFoundError):

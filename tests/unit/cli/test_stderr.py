@@ -136,6 +136,7 @@ def test_a_task_s_line_comes_as_it_was_printed_without_colours(capsys: pytest.Ca
     assert capsys.readouterr().err == "[chief:0 (worker 0)] a\t[b] c\\x07\n"
 
 
+@pytest.mark.slow
 def test_a_reader_who_pauses_keeps_no_line_from_the_log_and_gets_them_all_later(reading: int, tmp_path: Path) -> None:
     lines = [f"{number} {'x' * 60}" for number in range(5000)]
     screen = Screen(as_json=False, quiet=False, log=True)

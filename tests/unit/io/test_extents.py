@@ -46,6 +46,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.slow
 def test_a_file_as_it_is_read(name: str, tmp_path: Path) -> None:
     FILES[name](tmp_path / name)
     table = opened(str(tmp_path / name))

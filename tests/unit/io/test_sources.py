@@ -334,6 +334,7 @@ def test_a_database_is_told_its_url(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             opened(given)
 
 
+@pytest.mark.slow
 def test_a_schema_names_the_columns_of_a_database_that_are_looked_at(tmp_path: Path) -> None:
     """Another column may have values that no type holds."""
     with contextlib.closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:

@@ -100,6 +100,7 @@ def test_a_run_of_which_little_is_known_has_a_page(make: Make, library: None) ->
     assert 'data-state="running"' in text and "script-src 'none'" in text and "<script" not in text
 
 
+@pytest.mark.slow
 def test_the_library_is_whole_and_is_put_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     page.library.cache_clear()

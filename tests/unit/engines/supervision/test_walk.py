@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -151,6 +152,7 @@ def walks(draw: Any) -> Any:
 
 @settings(max_examples=300, deadline=None)
 @given(walks())
+@pytest.mark.slow
 def test_whatever_happens(walk: Any) -> None:
     of, steps, begun, stack = walk
     play = Walk(of)

@@ -31,6 +31,7 @@ def written(url: str, rows: pa.Table = ROWS, overwrite: bool = False) -> None:
     sink.commit()
 
 
+@pytest.mark.slow
 def test_what_save_to_disk_would_have_written(library: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     url = f"datasets:///{tmp_path}/d"
     assert is_system(url)

@@ -117,6 +117,7 @@ def test_rows_that_are_replaced(library: Any, tmp_path: Path) -> None:
     assert library.dataset(url).count_rows() == 0 and library.dataset(url).schema.equals(ROWS.schema)
 
 
+@pytest.mark.slow
 def test_a_bucket(library: Any, s3: S3) -> None:
     """A server of S3 that speaks plain HTTP, by each name that the scheme has."""
     written(f"s3a://{s3.bucket}/t.lance")

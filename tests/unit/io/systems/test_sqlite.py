@@ -252,6 +252,7 @@ def test_a_table_that_somebody_changes_while_rows_come(file: str, meanwhile: str
     out.abort()
 
 
+@pytest.mark.slow
 def test_as_many_columns_as_sqlite_has_are_written_and_read(file: str) -> None:
     values = {f"c{number}": number if number % 2 else str(number) for number in range(1990)}
     write(file, pa.record_batch({name: [value] for name, value in values.items()}))
