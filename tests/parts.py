@@ -106,7 +106,21 @@ def pytest_groups(items: list[pytest.Item]) -> list[list[int]]:
         group = group_of(item) or number
         groups.setdefault(group, []).append(number)
         ranks[group] = min(ranks.get(group, _LAST), _rank(item, group))
+    for group, numbers in groups.items():
+        if str(group).startswith("flink:"):
+            # a cluster burns a twentieth of a core though it has no job: it ends behind its last test
+            numbers.sort(key=lambda number: not on_flink(items[number]))
     return [groups[group] for group in sorted(groups, key=lambda group: ranks[group])]
+
+
+#: how much behind those on Flink, which take longest, the other processes are
+_NICE = 5
+
+
+@pytest.hookimpl
+def pytest_process_begins(first: pytest.Item) -> None:
+    if not first.get_closest_marker("flink"):
+        os.nice(_NICE)
 
 
 #: `-m` of the fast loop, or one like it; a file's own markers
@@ -263,15 +277,25 @@ def _processor() -> tuple[float, float]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    if not item.config.option.times:
-        return (yield)
-    before = _processor()
+    before = _processor() if item.config.option.times else (0.0, 0.0)
     result = yield
+    ended = _end_cluster(item, nextitem)
+    if not item.config.option.times:
+        return result
     after = _processor()
     own, started = item.stash.get(_BEGAN, before)
-    shared = after[1] - before[1] if nextitem is None else 0.0
+    shared = after[1] - before[1] if ended or nextitem is None else 0.0
     item.user_properties += [("own", after[0] - own), ("started", after[1] - started - shared), ("shared", shared)]
     return result
+
+
+def _end_cluster(item: Any, nextitem: pytest.Item | None) -> bool:
+    """Have the cluster that tests share end, if this was the last test on it that one of several processes has. Returns: whether it did."""
+    last = hasattr(item.config, "workerinput") and on_flink(item) and not (nextitem is not None and on_flink(nextitem))
+    for fixture in (last and item.session._fixturemanager.getfixturedefs("flink_cluster", item)) or ():
+        # with the engine that keeps places there
+        fixture.finish(item._request)
+    return last
 
 
 _BEGAN = pytest.StashKey[tuple[float, float]]()

@@ -65,6 +65,9 @@ class _Hooks:
     def pytest_groups(self, items: list[pytest.Item]) -> list[list[int]]:  # type: ignore[empty-body]
         """Places of tests among `items`; those of one group are run by one process, one behind the other; the first groups are begun first."""
 
+    def pytest_process_begins(self, first: pytest.Item) -> None:
+        """In a process that has just been forked. Args: first: the test that it begins with."""
+
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(_Hooks)
@@ -217,6 +220,7 @@ def _be(session: pytest.Session, process: _Process, link: Any, of: int, first: l
     code = 1
     try:
         _settle(session.config, process.name, of)
+        session.config.hook.pytest_process_begins(first=session.items[first[0]])
         teller = _Teller(session, link)
         session.config.pluginmanager.register(teller, "akrunner-teller")
         lean.begin(session.config, None if teller.whole else teller.passed)

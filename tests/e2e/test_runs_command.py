@@ -123,7 +123,7 @@ def test_a_host_that_was_killed_leaves_a_lost_run_with_its_logs(
 ) -> None:
     words = [sys.executable, "-m", "akrunner", "run", script(WAITS), "-i", table, "-q", "-p", "until=/never"]
     with hosts.Popen(words, stderr=subprocess.DEVNULL) as job:
-        wait_for(lambda: (found := newest()) and found.metrics)
+        wait_for(lambda: (found := newest()) and found.metrics and list(found.logs()))
         job.send_signal(signal.SIGKILL)
         job.wait(ENDS)
     found = runs.get("last")
