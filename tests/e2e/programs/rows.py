@@ -68,8 +68,7 @@ with warnings.catch_warnings(record=True) as said:
     job = flink.stream(script("doubles"), ticking, num_workers=2, output_schema="a bigint, x double", **options)
 bridge._source = source
 tell("said", [str(one.message) for one in said if one.category is RuntimeWarning])
-with job.table.execute().collect() as rows:
-    tell("a stream to a table", sum(row[0] for row in rows))
+tell("a stream to a table", int(job.table.to_pandas()["a"].sum()))
 tell("shares", list(job.wait(60).stats.shares))
 
 job = flink.run(script("raises"), numbers, output_schema="a bigint", engine=ENGINE, python_env=PYTHON)
