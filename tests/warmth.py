@@ -7,7 +7,8 @@
     pytest ends, or dies  --> a process that it has forked at its beginning -- `akrunner warm stop`
 
 A test with the marker `cold`, or on Flink, knows nothing of them: its state directory is another. The others have all the same
-environment, as far as it is read when TensorFlow is imported; those of another interpreter, or with other threads, another keeper.
+environment, as far as it is read when TensorFlow is imported; those of another interpreter, with other threads, or of a process with another nice
+value, another keeper.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ class Kept:
     def __init__(self, run_folder: Path, own: Path, kind: Kind) -> None:
         """Args: run_folder: a directory of all processes of this run; own: the one below which all files of this process' tests are."""
         python = str(ENVS / kind.python / "bin" / "python") if kind.python else sys.executable
-        self._base = run_folder / "-".join([_NAMED.rstrip("-"), *map(str, kind)])
+        # a job takes those of its own nice value, which not all processes have alike
+        self._base = run_folder / "-".join([_NAMED.rstrip("-"), *map(str, kind), str(os.getpriority(os.PRIO_PROCESS, 0))])
         #: below the first, and not below the second, are files of other processes' tests
         self._all, self._own = str(run_folder) + os.sep, str(own) + os.sep
         self._options = {"python_env": python, "keras": kind.keras or None, "workers": 2, "idle_timeout": IDLE}
