@@ -23,7 +23,10 @@ from akrunner.io.pairing import Pairing
 from akrunner.io.table import TableSource
 from akrunner.spec import JobSpec, Mode
 
-_POLL_SECONDS = 0.2
+#: seconds between two questions about a job: of whose end something is expected, since somebody has asked for it a short time ago; that has been
+#: submitted a short time ago; that merely runs. Each is work for the JobManager, and has Java make a client of its own
+_EXPECTED_POLL_SECONDS, _BEGINS_POLL_SECONDS, _RUNS_POLL_SECONDS = 0.2, 0.5, 2.0
+_SHORT_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -120,20 +123,23 @@ def _explained() -> Iterator[None]:
         raise ConfigError(f"source: Flink cannot run it: {words(e)}") from e
 
 
-def _watched(job: Submission, running: Any) -> threading.Thread:
-    """Start a thread that notes what becomes of a job, and return it. Args: running: a `bridge.Running`."""
+def _watched(job: Submission, running: Any, hurried: threading.Event) -> threading.Thread:
+    """Start a thread that notes what becomes of a job, and return it. Args: running: a `bridge.Running`; hurried: set when the job's end is expected."""
     job.id = running.id
-    watching = threading.Thread(target=_watch, args=(job, running), name="akrunner-flink", daemon=True)
+    watching = threading.Thread(target=_watch, args=(job, running, hurried), name="akrunner-flink", daemon=True)
     watching.start()
     return watching
 
 
-def _watch(job: Submission, running: Any) -> None:
+def _watch(job: Submission, running: Any, hurried: threading.Event) -> None:
+    pause, since = _BEGINS_POLL_SECONDS, time.monotonic()
     try:
         states = States(running.state)
         ended = False
         while not ended:
-            time.sleep(_POLL_SECONDS)
+            if hurried.wait(pause if time.monotonic() < since + _SHORT_SECONDS else _RUNS_POLL_SECONDS):
+                hurried.clear()
+                pause, since = _EXPECTED_POLL_SECONDS, time.monotonic()
             ended = states.ended()
             job.state = states.state or job.state
         if job.state == SUSPENDED:
@@ -162,6 +168,7 @@ class ProgramSubmitter:
         self._in_java = in_java
         self._running: Any = None
         self._watching: threading.Thread | None = None
+        self._hurried = threading.Event()
 
     def submit(self, order: Order) -> Submission:
         """Submit the job.
@@ -174,7 +181,7 @@ class ProgramSubmitter:
         job = Submission()
         with _explained():
             self._running = bridge.submit(self._table, self._job, _package(), order, self._options, self._in_java)
-        self._watching = _watched(job, self._running)
+        self._watching = _watched(job, self._running, self._hurried)
         return job
 
     def cancel(self, job: Submission) -> None:
@@ -183,9 +190,11 @@ class ProgramSubmitter:
                 self._running.cancel()
             except BaseException:
                 pass  # it has ended, or its cluster is gone; the watching thread reports that
+            self._hurried.set()
 
     def hurry(self, job: Submission) -> None:
-        """Do nothing: the watching thread asks often, always."""
+        """Learn of the job's end without delay: it is about to end, or may have ended."""
+        self._hurried.set()
 
     def close(self) -> None:
         if self._watching is not None:
@@ -215,6 +224,7 @@ class ProgramGraph:
         self.output: pa.Schema | None = None
         self._submission = Submission()
         self._watching: threading.Thread | None = None
+        self._hurried = threading.Event()
 
     def submit(self, order: Order) -> Submission:
         from akrunner.engines.flink.program import bridge
@@ -238,13 +248,14 @@ class ProgramGraph:
 
         running = bridge.running(result)
         if self._watching is None:
-            self._watching = _watched(self._submission, running)
+            self._watching = _watched(self._submission, running, self._hurried)
 
     def cancel(self, job: Submission) -> None:
         """Do nothing: the program itself cancels its job."""
 
     def hurry(self, job: Submission) -> None:
-        """Do nothing: the watching thread asks often, always."""
+        """Learn of the job's end without delay: it is about to end, or may have ended."""
+        self._hurried.set()
 
     def close(self) -> None:
         pass

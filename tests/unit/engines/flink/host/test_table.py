@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -87,7 +86,8 @@ def bridge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bridge]:
     )  # fmt: skip
     monkeypatch.setattr(program, "bridge", made, raising=False)
     monkeypatch.setattr(table_module, "_package", lambda: "/akrunner.zip")
-    monkeypatch.setattr(table_module, "time", SimpleNamespace(sleep=lambda seconds: time.sleep(0)))
+    for name in ("_EXPECTED_POLL_SECONDS", "_BEGINS_POLL_SECONDS", "_RUNS_POLL_SECONDS"):
+        monkeypatch.setattr(table_module, name, 0.0)
     yield made
 
 
@@ -122,6 +122,28 @@ def test_a_job_is_watched_to_its_end(bridge: Bridge) -> None:
     assert bridge.given == ("t", JOB, "/akrunner.zip", {"name": "akrunner"}, {"a": "b"}, True)
     submitter.close()
     assert running.closed and not running.cancelled
+
+
+@pytest.mark.parametrize("graph", [True, False])
+def test_a_job_that_merely_runs_is_asked_seldom_until_somebody_hurries(
+    graph: bool, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_module, "_BEGINS_POLL_SECONDS", 1000.0)
+    monkeypatch.setattr(table_module, "_RUNS_POLL_SECONDS", 1000.0)
+    running = Running("RUNNING", "RUNNING", "FINISHED")
+    if graph:
+        bridge.running = lambda result: running
+        made: Any = ProgramGraph("t", JOB, SCHEMA, {}, True)
+        submission = made.submit({"name": "akrunner"})
+        made.executed("a result")
+    else:
+        bridge.running = running
+        made = ProgramSubmitter("t", JOB, {}, True)
+        submission = made.submit({"name": "akrunner"})
+    assert not submission.ended.wait(0.1) and submission.state != "RUNNING", "nobody has been asked"
+    made.hurry(submission)
+    assert submission.ended.wait(30) and submission.state == "FINISHED", "it is asked at once, and often from then on"
+    made.close()
 
 
 class JavaError(Exception):
