@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import itertools
+import json
 import os
 import re
 import resource
@@ -25,6 +26,7 @@ import akrunner
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import cluster
 from akrunner.leftovers import keeper
+from akrunner.wire.ending import HOST
 from tests import hosts, java, starts
 
 # the same examples every time, and no time limit on a busy machine
@@ -270,14 +272,16 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"NOT RUN ({tests} test{'s' * (tests > 1)}) ON {what}", yellow=True, bold=True)
 
 
-def start_cluster(folder: Path, forked: bool = False, **options: Any) -> cluster.Cluster:
+def start_cluster(folder: Path, forked: bool = False, file: Path | None = None, **options: Any) -> cluster.Cluster:
     """As `cluster.start`, of a Java that lives no longer than tests. Args: forked: its Python workers are (`tests/forked`), which is for clusters
-    whose TaskManagers get more than one."""
+    whose TaskManagers get more than one; file: that tells its agents when their worker processes are, too (`tests/starts.py`)."""
     with pytest.MonkeyPatch.context() as patched:
         for name, value in java.environ().items():
             patched.setenv(name, value)
         if forked:
             patched.setenv("PYTHONPATH", str(Path(__file__).parent / "forked"), prepend=os.pathsep)
+        if file is not None:
+            patched.setenv("AKRUNNER_TESTS_FORK", str(file))
         return cluster.start(str(folder), str(FLINK), port=0, **options)
 
 
@@ -288,7 +292,10 @@ def flink_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.
     folder = tmp_path_factory.mktemp("flink")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        started = start_cluster(folder, forked=True, taskmanagers=2, slots=6)
+        # apart from what the cluster has
+        forks = tmp_path_factory.mktemp("forks") / "forks"
+        started = start_cluster(folder, forked=True, file=forks, taskmanagers=2, slots=6)
+    starts.tell(forks)
     try:
         yield started
     finally:
@@ -330,10 +337,14 @@ def flink(flink_cluster: cluster.Cluster, tmp_path_factory: pytest.TempPathFacto
         engine.__exit__()
 
 
+def agent_of(pid: int) -> psutil.Process:
+    """The process of Flink's Python that a task's process was started by, and is a child of where tests do not fork it."""
+    return psutil.Process(json.loads(psutil.Process(pid).environ()[HOST])["pid"])
+
+
 def taskmanager_of(pid: int) -> psutil.Process:
     """The one that a task's process belongs to. Each has a session of its own, in which Flink's Python workers are."""
-    worker = psutil.Process(pid).parent()
-    found = psutil.Process(os.getsid(worker.pid))
+    found = psutil.Process(os.getsid(agent_of(pid).pid))
     assert "java" in found.name()
     return found
 

@@ -10,6 +10,8 @@ A fork is what Python would have started: a child of pytest's process, with the 
 what can be such a fork is one: the worker process of a job that a test runs in pytest's own process, with this interpreter, whose environment,
 limits and files lead to the same imports. All else, and all in tests with the markers `cold`, `tensorflow`, `matrix` and `flink`, starts as it
 does for users, as do the jobs of `tests/hosts.py` and of commands.
+
+Agents on Flink have another template (`tests/forked/worker_forks.py`), which a file tells them to ask: it is there in tests that want forks.
 """
 
 from __future__ import annotations
@@ -116,6 +118,9 @@ class _First:
 
 
 _first: _First
+#: whether the agents of clusters are to ask for forks; of each cluster, the file that is there while they are
+_asking = False
+_files: list[Path] = []
 _templates: list[_Template] = []
 _lock = threading.Lock()
 
@@ -183,7 +188,24 @@ _POPEN = subprocess.Popen
 
 def choose(marked: Collection[str], test: str = "") -> None:
     """Have the jobs of a test start their workers in the way that is its. Args: marked: the names of its markers; test: its id."""
-    global _first
+    global _first, _asking
     if "_first" not in globals():
         _first = _First()
+    if "flink" in marked:
+        _asking = "cold" not in marked and not test.startswith(_CRASHES)
+        for file in _files:
+            _tell(file)
     process.subprocess = _SHIM if _OTHERS.isdisjoint(marked) and not test.startswith(_CRASHES) else subprocess  # type: ignore[assignment, attr-defined]
+
+
+def tell(file: Path) -> None:
+    """Have the agents of a cluster ask for forks in tests that want them. Args: file: that they look for."""
+    _files.append(file)
+    _tell(file)
+
+
+def _tell(file: Path) -> None:
+    if not _asking:
+        file.unlink(missing_ok=True)
+    elif not file.exists():
+        file.write_text(json.dumps({"python": sys.executable}))

@@ -30,7 +30,7 @@ from akrunner.engines.flink.host.files import SharedFiles
 from akrunner.engines.flink.host.remote import RemoteProcess
 from akrunner.engines.flink.host.subtasks import Subtasks
 from tests import hosts
-from tests.conftest import FLINK, Script, need_flink, nothing_is_left, start_cluster, taskmanager_of
+from tests.conftest import FLINK, Script, agent_of, need_flink, nothing_is_left, start_cluster, taskmanager_of
 from tests.servers.s3 import S3, Flaky
 
 pytestmark = pytest.mark.flink
@@ -177,11 +177,6 @@ def waiting(engine: FlinkEngine, path: str, notes: Path, restarts: int = 0) -> I
             (notes / "over").touch()
 
 
-def python_worker_of(pid: int) -> psutil.Process:
-    """The process of Flink's Python that a task was started by."""
-    return psutil.Process(pid).parent()
-
-
 def test_too_few_slots(there: There, leaves_nothing: Path, script: Script) -> None:
     with pytest.raises(akrunner.ConfigError, match="the job needs 5 task slots, 4 free"):
         akrunner.run(script(WAITS), {"a": [1]}, num_workers=5, engine=there.engine)
@@ -218,7 +213,7 @@ def test_a_local_cluster_from_the_command_line(leaves_nothing: Path, script: Scr
 
 def test_a_python_worker_is_killed(there: There, running: Running) -> None:
     pids = running.pids()
-    python_worker_of(pids[0]).kill()
+    agent_of(pids[0]).kill()
     said = running.error()
     assert "TaskDiedError" in said and "or its Python worker, has gone" in said
     there.nothing_is_left()

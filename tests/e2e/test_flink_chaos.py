@@ -24,6 +24,7 @@ def test_everybody_is_hit() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.cold
 @pytest.mark.timeout(600)
 def test_a_few_seeds_on_flink(tmp_path: Path, flink_cluster: Cluster) -> None:
     reports = many_on_flink(FEW, Place(tmp_path), Ground(flink_cluster, str(FLINK)), jobs=2)

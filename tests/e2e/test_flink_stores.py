@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import akrunner
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import cluster, files, stores
 from akrunner.engines.flink.host.files import SharedFiles
-from tests.conftest import Script, nothing_is_left
+from tests.conftest import Script, nothing_is_left, of_jobs
 from tests.e2e.test_flink_files import COPIES, ROWS, host_reads_nothing
 from tests.servers.s3 import ENVIRONMENT, S3
 
@@ -64,7 +65,8 @@ def run(script: str, source: str, engine: FlinkEngine, **options: Any) -> akrunn
 def is_kept_nowhere(running: cluster.Cluster, secret: str) -> None:
     """A secret went to the machines, and is in no file, argument or environment there."""
     assert not [path for path in Path(running.folder).rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
-    for process in psutil.Process(max(running.processes)).children(recursive=True):
+    there = psutil.Process(max(running.processes)).children(recursive=True)
+    for process in [*there, *of_jobs(os.path.join(running.folder, "tmp"))]:
         # one that has ended has neither
         with contextlib.suppress(psutil.NoSuchProcess):
             assert secret not in " ".join([*process.cmdline(), *process.environ().values()])

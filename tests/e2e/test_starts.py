@@ -1,15 +1,17 @@
-"""A worker that tests fork (`tests/starts.py`) is what Python would have started."""
+"""A worker that tests fork (`tests/starts.py`, `tests/forked/worker_forks.py`) is what Python would have started."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import akrunner
+from akrunner.engines.flink import FlinkEngine
 from tests import starts
 from tests.conftest import Script
 
@@ -35,7 +37,7 @@ def main(task_config):
         "modules": sorted({name.partition(".")[0] for name in sys.modules}),
     }
     with open(task_config.user_params["path"], "w") as file:
-        json.dump({"seen": seen, "random": random.random(), "pid": os.getpid()}, file)
+        json.dump({"seen": seen, "random": [one.random() for one in (random, getattr(sys.modules.get("numpy"), "random", random))], "pid": os.getpid(), "above": int(read("stat").rpartition(")")[2].split()[1])}, file)
 """
 
 
@@ -50,12 +52,17 @@ def seen(how: set[str], script: Script, path: Path) -> Any:
     return json.loads(text.replace(work, "WORK").replace(os.path.basename(work), "WORK"))
 
 
+def differ(one: Any, other: Any) -> bool:
+    """Whether each draws random numbers of its own, Python's and numpy's."""
+    return all(x != y for x, y in zip(one["random"], other["random"], strict=True))
+
+
 @pytest.mark.slow
 def test_a_fork_is_what_python_would_have_started(script: Script, leaves_nothing: Path, tmp_path: Path) -> None:
     if not os.path.exists("/proc/self/fd"):
         pytest.skip("there are no forks")
     cold, forked, again = (seen(how, script, tmp_path / "seen") for how in ({"cold"}, set(), set()))
-    assert starts.server() and forked["random"] != again["random"]
+    assert starts.server() and differ(forked, again)
     both = [
         {name: one["seen"].pop(name) for name in ("environ", "shown", "modules", "files", "parent")} for one in (cold, forked)
     ]
@@ -73,3 +80,57 @@ def test_a_fork_is_what_python_would_have_started(script: Script, leaves_nothing
         file.startswith("WORK/") for file in made["files"].values()
     )
     assert set(made["modules"]) - set(started["modules"]) <= {"socket", "_socket", "selectors", "fcntl"}
+
+
+#: what each agent has of its own
+AGENTS = ("AKRUNNER_", "LOGGING_API_", "CONTROL_API_", "PIPELINE_OPTIONS", "BOOT_LOG_DIR", "WORKER_ID")
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("module", ["numpy", "tensorflow"])
+def test_a_fork_on_flink_is_what_its_agent_would_have_started(
+    module: str, flink: FlinkEngine, script: Script, leaves_nothing: Path, tmp_path: Path
+) -> None:
+    def on_flink(how: set[str]) -> Any:
+        starts.choose({"flink", *how})
+        path = tmp_path / "seen"
+        path.unlink(missing_ok=True)
+        options: dict[str, Any] = {"data_format": "columns", "user_params": {"path": str(path)}, "engine": flink}
+        result = akrunner.run(script(f"import {module}\n{LOOKS}"), {"a": [1]}, **options)
+        assert result.table.num_rows == 1
+        text = path.read_text()
+        folder = os.path.dirname(json.loads(text)["seen"]["here"])
+        # so are the directories of its job and of its task, and the numbers of descriptors
+        told = json.loads(re.sub(r"python-dist-[-0-9a-f]+", "DIST", text.replace(folder, "FOLDER")))
+        seen = told["seen"]
+        seen["descriptors"] = [kind for _, kind in seen["descriptors"]]
+        for name in ("argv", "orig_argv"):
+            seen[name] = ["N" if word.isdigit() else word for word in seen[name]]
+        seen["words"] = re.sub(r"\0\d+", "\0N", seen["words"])
+        told["agent"] = json.loads(seen["environ"]["AKRUNNER_HOST"])["pid"]
+        assert seen.pop("parent") == told["agent"]
+        seen["environ"] = {name: value for name, value in seen["environ"].items() if not name.startswith(AGENTS)}
+        seen["shown"] = sorted(line for line in seen["shown"] if not line.startswith(AGENTS))
+        return told
+
+    cold, forked, again = (on_flink(how) for how in ({"cold"}, set(), set()))
+    assert cold["above"] == cold["agent"] and forked["above"] == again["above"] != forked["agent"] and differ(forked, again)
+    started, made = [{name: one["seen"].pop(name) for name in ("modules", "files")} for one in (cold, forked)]
+    for name, value in cold["seen"].items():
+        assert forked["seen"][name] == value, name
+    assert made["files"].items() >= started["files"].items() and all(
+        file.startswith("FOLDER/") for file in made["files"].values()
+    )
+    assert set(made["modules"]) - set(started["modules"]) <= {"socket", "_socket", "selectors", "fcntl"}
+
+
+@pytest.mark.parametrize("end", ["os._exit(7)", "os.kill(os.getpid(), signal.SIGSEGV)", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_how_a_fork_on_flink_has_ended(end: str, flink: FlinkEngine, script: Script, leaves_nothing: Path) -> None:
+    def error(how: set[str]) -> str:
+        starts.choose({"flink", *how})
+        with pytest.raises(akrunner.TaskDiedError) as caught:
+            akrunner.run(script(f"import os, signal\n\ndef main(task_config):\n    {end}\n"), {"a": [1]}, engine=flink)
+        # how much memory it had had differs
+        return re.sub(r"peak RSS \S+ \S+ of", "", str(caught.value).splitlines()[0])
+
+    assert error(set()) == error({"cold"})

@@ -1,0 +1,246 @@
+"""Worker processes of jobs on the cluster that tests share, forked from a process that has imported what they do: numpy and the worker half, where
+each takes 0.2 s of processor for it, and TensorFlow, where each takes 3 s.
+
+::
+
+    agent (a Python worker of Flink's) -- arguments, environment, descriptors -->  template (`tests/worker_template.py`) -- fork -->  worker process
+                                       <-- pid, and how it has ended ------------  (one for all clusters of the same environment)
+
+The agent starts and waits for its process as it does for users, by `subprocess.Popen` and `os.wait4`: both ask the template here. The agent is not
+the parent, and the worker process is told that it is. Only what can be such a fork is one: under the interpreter that the tests have, without files,
+variables or limits that would have it import something else, and while the file that `tests/starts.py` writes says so. All else starts as it does for
+users.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import resource
+import socket
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+#: variable with the path of the file that is there while tests fork, and says which interpreter they have
+FILE = "AKRUNNER_TESTS_FORK"
+#: bytes of an environment that a fork can have
+_ROOM = 1 << 16
+#: seconds that a template may take to import everything and to fork
+_PATIENCE = 60.0
+_TEMPLATE = Path(__file__).parents[1] / "worker_template.py"
+#: stands before the first lines of the bundle
+_BEGIN = b"""\
+if __name__ == "__main__":
+    __import__("worker_template").serve_agents()
+"""
+#: what is read when Python starts, and when numpy is imported
+_EARLY = ("PYTHON", "LANG", "LC_", "TZ", "LD_", "MALLOC", "GLIBC", "NPY_", "NUMPY", "VIRTUAL_ENV", "COVERAGE", "ASAN", "TSAN")
+#: what Flink tells each of its own workers, and what differs from cluster to cluster
+_FLINKS = (
+    "FLINK_",
+    "BOOT_LOG_DIR",
+    "CONTROL_API_",
+    "LOGGING_API_",
+    "PIPELINE_OPTIONS",
+    "WORKER_ID",
+    "_PYTHON_",
+    "python",
+    "JAVA_",
+    "PYTEST_",
+    "XDG_",
+)
+#: where Flink unpacks the files of a job
+_OF_A_JOB = "/python-dist-"
+_TENSORFLOW = re.compile(rb"^\s*(?:import|from)\s+(?:tensorflow|keras|tf_keras|akdl)\b", re.MULTILINE)
+
+#: pid of a fork -> where its end is told
+_ends: dict[int, socket.socket] = {}
+
+
+class _Popen(subprocess.Popen):  # type: ignore[type-arg]
+    """A fork where it is the same as what would be started, which is started otherwise."""
+
+    _child_created = False
+
+    def __init__(self, args: Any, *more: Any, **options: Any) -> None:
+        told = _forked(args, options) if _is_worker(args) else None
+        if told is None:
+            super().__init__(args, *more, **options)
+        else:
+            self.args, self.returncode, self.stdin, self.stdout, self.stderr = args, None, None, None, None
+            self.pid = told
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.pid in _ends:
+            self.returncode = os.waitstatus_to_exitcode(_wait4(self.pid, 0)[1])
+        return super().wait(timeout)
+
+
+_wait4_of_children = os.wait4
+
+
+def _wait4(pid: int, options: int) -> tuple[int, int, Any]:
+    told = _ends.pop(pid, None)
+    if told is None:
+        return _wait4_of_children(pid, options)
+    with told:
+        word, *ended = _line(told).split()
+    if word != b"ended":
+        raise ChildProcessError("the process that workers are forked from has died")
+    status, user, system, peak = int(ended[0]), float(ended[1]), float(ended[2]), int(ended[3])
+    return pid, status, resource.struct_rusage((user, system, peak, *[0] * 13))
+
+
+def begin() -> None:
+    """Have the agents that are forked from this process ask for forks."""
+    subprocess.Popen = _Popen  # type: ignore[misc]
+    os.wait4 = _wait4
+
+
+def _is_worker(words: Any) -> bool:
+    return not isinstance(words, (str, bytes)) and words[2:3] == ["run"] and os.path.basename(words[1]) == "bundle.zip"
+
+
+def _forked(words: Sequence[str], options: Mapping[str, Any]) -> int | None:
+    """The pid of a new fork; None where there can be none."""
+    try:
+        told = json.loads(Path(os.environ[FILE]).read_text())
+    except (KeyError, OSError, ValueError):
+        return None
+    if words[0] != told["python"]:
+        return None
+    environ, cwd = options["env"], options["cwd"]
+    module = _module(cwd)
+    if not _alike(environ, cwd, module):
+        return None
+    names = [name for folder in [cwd, *_places(environ, of_a_job=True)] for name in os.listdir(folder) if name != "akrunner"]
+    order = {
+        "words": list(words), "env": environ, "cwd": cwd, "numbers": [0, 1, 2, *options["pass_fds"]], "names": names,
+        "path": _places(environ), "parent": os.getpid(), "session": os.getsid(0),
+    }  # fmt: skip
+    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        asked = stack.enter_context(_template(words[0], words[1], module))
+        nothing = stack.enter_context(open(os.devnull, "rb"))
+        text = json.dumps(order).encode()
+        descriptors = [nothing.fileno(), options["stdout"], options["stderr"], *options["pass_fds"]]
+        socket.send_fds(asked, [len(text).to_bytes(8, "little")], descriptors)
+        asked.sendall(text)
+        word, *pid = _line(asked).split()
+        if word == b"forked":
+            stack.pop_all()
+            nothing.close()
+            asked.settimeout(None)
+            _ends[int(pid[0])] = asked
+            return int(pid[0])
+    return None
+
+
+def _line(told: socket.socket) -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        part = told.recv(1)
+        if not part:
+            return b"gone"
+        line += part
+    return line
+
+
+def _module(folder: str) -> str:
+    """What a job's files import besides: "tensorflow", or "numpy"."""
+    texts = [path.read_bytes() for path in Path(folder).rglob("*.py")]
+    # a job without a script is a prediction with a model
+    return "tensorflow" if not texts or any(_TENSORFLOW.search(text) for text in texts) else "numpy"
+
+
+def _alike(environ: Mapping[str, str], folder: str, module: str) -> bool:
+    """Whether what would be started imports what the template has."""
+    from akrunner.cluster.resources import THREADS
+    from akrunner.spares.hazards import hazard
+    from akrunner.spares.wanted import early
+
+    if sum(len(os.fsencode(name)) + len(os.fsencode(value)) + 2 for name, value in environ.items()) > _ROOM:
+        return False
+    if not all(map(os.path.isabs, environ.get("PYTHONPATH", "").split(os.pathsep))):
+        return False
+    mine, its = [
+        {
+            name: value
+            for name, value in early(one).items()
+            if name not in THREADS and (module != "numpy" or name.startswith(_EARLY))
+        }
+        for one in (os.environ, environ)
+    ]
+    return mine == its and (module == "numpy" or not hazard(folder))
+
+
+def _places(environ: Mapping[str, str], of_a_job: bool | None = None) -> list[str]:
+    """The entries of PYTHONPATH. Args: of_a_job: only those that Flink has unpacked for a job; False: only the others."""
+    places = environ.get("PYTHONPATH", "").split(os.pathsep)
+    return [place for place in places if of_a_job is None or (_OF_A_JOB in place) == of_a_job]
+
+
+def _template(python: str, bundle: str, module: str) -> socket.socket:
+    """A connection to the template, which is started if there is none. Args: module: what it imports besides the worker half."""
+    from akrunner.cluster.resources import THREADS
+    from akrunner.spares.wanted import early, surroundings
+
+    environ = {name: value for name, value in early(os.environ).items() if name not in THREADS and not name.startswith(_FLINKS)}
+    environ["PYTHONPATH"] = os.pathsep.join(_places(os.environ, of_a_job=False))
+    data = Path(bundle).read_bytes()
+    what = [
+        python,
+        module,
+        sorted(environ.items()),
+        sorted(surroundings().items()),
+        hashlib.sha256(data).hexdigest(),
+        _TEMPLATE.read_text(),
+    ]
+    name = f"\0akrunner-tests-{hashlib.sha256(json.dumps(what).encode()).hexdigest()}"
+    asked = socket.socket(socket.AF_UNIX)
+    asked.settimeout(_PATIENCE)
+    try:
+        asked.connect(name)
+    except ConnectionRefusedError:
+        with socket.socket(socket.AF_UNIX) as server:
+            # another one may be first
+            with contextlib.suppress(OSError):
+                server.bind(name)
+                # who asks meanwhile waits, which is shorter than to import the same
+                server.listen(64)
+                _start(python, module, data, environ, server.fileno())
+        asked.connect(name)
+    return asked
+
+
+def _start(python: str, module: str, data: bytes, environ: Mapping[str, str], server: int) -> None:
+    """Start a template. It is nobody's child. Args: data: the bundle's; server: where it is asked."""
+    # beside the file, as no job has anything there; the template removes it when it has imported everything
+    folder = tempfile.mkdtemp(prefix="template-", dir=os.path.dirname(os.environ[FILE]))
+    path = os.path.join(folder, "bundle.zip")
+    with zipfile.ZipFile(path, "w") as archive:
+        source = Path(folder, "source.zip")
+        source.write_bytes(data)
+        with zipfile.ZipFile(source) as bundle:
+            for name in bundle.namelist():
+                archive.writestr(name, (_BEGIN if name == "__main__.py" else b"") + bundle.read(name))
+        archive.writestr(_TEMPLATE.name, _TEMPLATE.read_bytes())
+    everything = {**environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "AKRUNNER_ROOM": "-" * _ROOM}
+    # streams of Python's remember what they are, and a fork's are pipes
+    ours, theirs = os.pipe()
+    try:
+        # goes on as a child of nobody's
+        subprocess.run(
+            [python, path, "serve", str(server), str(ours), module, str(os.getsid(0)), "-" * 1000],
+            stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+            pass_fds=[server, ours], cwd="/", env=everything, start_new_session=True, check=True,
+        )  # fmt: skip
+    finally:
+        os.close(ours)
+        os.close(theirs)
