@@ -36,7 +36,7 @@ from PIL import Image
 import akrunner
 from akrunner.codec import read_examples
 from akrunner.io.sources import open_source
-from akrunner.packing import pictures
+from akrunner.packing import dealing, pictures
 from akrunner.packing import shards as shards_module
 from akrunner.packing import state as state_module
 from tests import hosts, pngs
@@ -924,13 +924,19 @@ def _table(rows_: int) -> pa.Table:
 def test_a_table_is_shuffled_as_a_whole_whatever_the_memory_is(
     tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = _table(60_000)
-    pq.write_table(table, tmp_path / "t.parquet", row_group_size=7_000)
+    table = _table(20_000)
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=2_300)
+    again: list[int] = []
+    dealt = dealing.Buckets
+    monkeypatch.setattr(
+        "akrunner.packing.rows.Buckets", lambda folder, schema, used: again.append(used) or dealt(folder, schema, used)
+    )
     for name, memory in (("large", 1 << 30), ("small", 16 << 20)):
+        assert again == []
         if name == "small":
             # buckets that do not fit are dealt again
             monkeypatch.setattr(
-                "akrunner.packing.settings.size_of", lambda what, given, least, most: 30_000 if what == "memory" else 200_000
+                "akrunner.packing.settings.size_of", lambda what, given, least, most: 29_000 if what == "memory" else 200_000
             )
         done = akrunner.pack(
             tmp_path / "t.parquet",
@@ -942,12 +948,13 @@ def test_a_table_is_shuffled_as_a_whole_whatever_the_memory_is(
             memory=memory,
             shard_size="200kB",
         )
-        assert done.rows == 60_000 and done.labels == ["blue", "green", "red"]
+        assert done.rows == 20_000 and done.labels == ["blue", "green", "red"]
+    assert 1 < len(again) < 1 << dealing.BITS
     large, small = rows(tmp_path / "large" / "train"), rows(tmp_path / "small" / "train")
     assert large["id"].to_pylist() == small["id"].to_pylist()
     ids = large["id"].to_numpy()
     every = np.concatenate([ids, rows(tmp_path / "large" / "test")["id"].to_numpy()])
-    assert (np.sort(every) == np.arange(60_000)).all() and abs(len(ids) - 45_000) <= 3
+    assert (np.sort(every) == np.arange(20_000)).all() and abs(len(ids) - 15_000) <= 3
     assert abs(np.corrcoef(ids, np.arange(len(ids)))[0, 1]) < 0.02
     for name in done.labels:
         wanted = table["kind"].to_pylist().count(name) * 0.75
