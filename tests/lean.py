@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 from collections.abc import Callable
+
+# as it is: tests put others in its place
+from os import fstat
 from typing import Any
 
 import pytest
@@ -100,7 +102,7 @@ _snap = capture.FDCapture.snap
 
 
 def _snap_if_written(self: Any) -> str:
-    return _snap(self) if os.fstat(self.tmpfile.fileno()).st_size else ""
+    return _snap(self) if fstat(self.tmpfile.fileno()).st_size else ""
 
 
 def begin(config: pytest.Config, passed: Callable[[float, float], None] | None) -> None:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import faulthandler
 import gc
@@ -42,10 +43,9 @@ UNMARKED = {
 
 @pytest.hookimpl
 def pytest_number_of_processes(config: pytest.Config) -> int:
-    """What `--processes auto` means. Most tests wait for processes more than they compute: on Flink, and those of crashes and hangs, nearly all of
-    their time; those of the fast loop, a third."""
+    """What `--processes auto` means: tests wait for processes, and for each other's patience, as long as they compute."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores + (cores + 1) // 2 if "not flink" in config.option.markexpr else 2 * cores
+    return 2 * cores
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -101,16 +101,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_groups(items: list[pytest.Item]) -> list[list[int]]:
     """As `tests/processes.py` deals them."""
     groups: dict[str | int, list[int]] = {}
-    ranks: dict[str | int, int] = {}
+    ranks: dict[str | int, tuple[int, float]] = {}
+    sizes = _sizes(items)
     for number, item in enumerate(items):
         group = group_of(item) or number
         groups.setdefault(group, []).append(number)
-        ranks[group] = min(ranks.get(group, _LAST), _rank(item, group))
+        rank, size = ranks.get(group, (_LAST, 0.0))
+        ranks[group] = min(rank, _rank(item, group)), size - sizes[item.path]
     for group, numbers in groups.items():
         if str(group).startswith("flink:"):
             # a cluster burns a twentieth of a core though it has no job: it ends behind its last test
             numbers.sort(key=lambda number: not on_flink(items[number]))
     return [groups[group] for group in sorted(groups, key=lambda group: ranks[group])]
+
+
+def _sizes(items: list[pytest.Item]) -> dict[Path, float]:
+    """Each file -> bytes of it, for each of its tests. The longest groups are begun first, so that no process ends long behind the others; and, by
+    this rough measure, files that wait more than they compute, which stand beside each other, are not run beside each other."""
+    tests = collections.Counter(item.path for item in items)
+    return {path: path.stat().st_size / number for path, number in tests.items()}
 
 
 #: how much behind those on Flink, which take longest, the other processes are

@@ -62,6 +62,7 @@ def _be_forked(asked: object) -> None:
 
 def _serve(server: object) -> None:
     """Fork workers until the TaskManager is gone. Returns in each of them. Args: server: where they are asked for."""
+    import gc
     import select
     import signal
     import socket
@@ -85,6 +86,9 @@ def _serve(server: object) -> None:
     except BaseException:
         # the worker that asks will say why
         os._exit(1)
+    # no worker looks through what has been imported again
+    gc.collect()
+    gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while os.path.exists(f"/proc/{os.getsid(0)}"):
         if not select.select([server], [], [], _LOOKS)[0]:
