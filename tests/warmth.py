@@ -51,11 +51,17 @@ ENVS = Path(os.environ.get("AKRUNNER_TEST_ENVS", Path(__file__).parents[1] / ".e
 
 class Kind(NamedTuple):
     """Which workers wait. Attributes: python: an interpreter of `tests.worker.conftest.MATRIX`, "" for this one; threads: of each;
-    keras: "legacy" for jobs with that option."""
+    keras: "legacy" for jobs with that option; own: they are this process' own, as is the directory in which runs are kept: the last run is that of its
+    test, and not of one that another process runs meanwhile."""
 
     python: str = ""
     threads: str = "1"
     keras: str = ""
+    own: bool = False
+
+
+#: whose tests look at runs
+_OF_RUNS = ("tests/docs/", "tests/e2e/")
 
 
 def kind_of(item: pytest.Item) -> Kind | None:
@@ -66,7 +72,11 @@ def kind_of(item: pytest.Item) -> Kind | None:
     asked = item.get_closest_marker("warm")
     params = getattr(item, "callspec", None)
     given = params.params if params is not None else {}
-    told = {"python": given.get("matrix_python", ""), "keras": given.get("keras") or ""}
+    told = {
+        "python": given.get("matrix_python", ""),
+        "keras": given.get("keras") or "",
+        "own": item.nodeid.startswith(_OF_RUNS),
+    }
     return Kind(**{**told, **(asked.kwargs if asked is not None else {})})
 
 
@@ -80,7 +90,9 @@ class Kept:
         """Args: run_folder: a directory of all processes of this run; own: the one below which all files of this process' tests are."""
         python = str(ENVS / kind.python / "bin" / "python") if kind.python else sys.executable
         # a job takes those of its own nice value, which not all processes have alike
-        self._base = run_folder / "-".join([_NAMED.rstrip("-"), *map(str, kind), str(os.getpriority(os.PRIO_PROCESS, 0))])
+        self._base = (own if kind.own else run_folder) / "-".join(
+            [_NAMED.rstrip("-"), *map(str, kind), str(os.getpriority(os.PRIO_PROCESS, 0))]
+        )
         #: below the first, and not below the second, are files of other processes' tests
         self._all, self._own = str(run_folder) + os.sep, str(own) + os.sep
         self._options = {"python_env": python, "keras": kind.keras or None, "workers": 2, "idle_timeout": IDLE}
@@ -237,7 +249,8 @@ def _end_them(run_folder: Path, asked: int, tells: int) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.read(asked, 1)
         # all of them, before somebody is told who is perhaps gone
-        os.write(tells, "".join([_stopped(folder) for folder in sorted(run_folder.glob(f"{_NAMED}*"))]).encode())
+        folders = [*run_folder.glob(f"{_NAMED}*"), *run_folder.glob(f"*/{_NAMED}*")]
+        os.write(tells, "".join(map(_stopped, folders)).encode())
     except BaseException:
         with contextlib.suppress(OSError):
             os.write(tells, traceback.format_exc().encode())
