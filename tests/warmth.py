@@ -81,7 +81,7 @@ def kind_of(item: pytest.Item) -> Kind | None:
 
 
 class Kept:
-    """Warm workers for the tests that want the same, in whatever process of pytest these run.
+    """Warm workers for the tests that want the same, in whatever process of pytest these run, or in this one alone (`Kind.own`).
 
     Attributes: environ: what each of those tests has in its environment, and nothing else that is read when TensorFlow is imported.
     """
@@ -249,7 +249,7 @@ def _end_them(run_folder: Path, asked: int, tells: int) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.read(asked, 1)
         # all of them, before somebody is told who is perhaps gone
-        folders = [*run_folder.glob(f"{_NAMED}*"), *run_folder.glob(f"*/{_NAMED}*")]
+        folders = [*run_folder.glob(f"{_NAMED}*"), *run_folder.glob(f"popen-*/{_NAMED}*")]
         os.write(tells, "".join(map(_stopped, folders)).encode())
     except BaseException:
         with contextlib.suppress(OSError):
