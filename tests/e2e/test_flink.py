@@ -26,6 +26,7 @@ import s3fs
 import akrunner
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import cluster
+from akrunner.engines.flink.host.client import PACKAGE
 from akrunner.engines.flink.host.files import SharedFiles
 from akrunner.engines.flink.host.remote import RemoteProcess
 from akrunner.engines.flink.host.subtasks import Subtasks
@@ -213,6 +214,10 @@ def test_a_local_cluster_from_the_command_line(leaves_nothing: Path, script: Scr
 
 def test_a_python_worker_is_killed(there: There, running: Running) -> None:
     pids = running.pids()
+    packages = Path(there.cluster.folder, "tmp").glob("python-dist-*/python-files/*/*")
+    assert {package.name for package in packages} == {PACKAGE}, (
+        "Flink does not take it apart, into a thousand files for each subtask"
+    )
     agent_of(pids[0]).kill()
     said = running.error()
     assert "TaskDiedError" in said and "or its Python worker, has gone" in said

@@ -120,7 +120,7 @@ def _forked(words: Sequence[str], options: Mapping[str, Any]) -> int | None:
     module = _module(cwd)
     if not _alike(environ, cwd, module):
         return None
-    names = [name for folder in [cwd, *_places(environ, of_a_job=True)] for name in os.listdir(folder) if name != "akrunner"]
+    names = [name for place in [cwd, *_places(environ, of_a_job=True)] for name in _names(place) if name != "akrunner"]
     order = {
         "words": list(words), "env": environ, "cwd": cwd, "numbers": [0, 1, 2, *options["pass_fds"]], "names": names,
         "path": _places(environ), "parent": os.getpid(), "session": os.getsid(0),
@@ -150,6 +150,14 @@ def _line(told: socket.socket) -> bytes:
             return b"gone"
         line += part
     return line
+
+
+def _names(place: str) -> set[str]:
+    """The names in a directory, or a zip, from which Python imports."""
+    if os.path.isdir(place):
+        return set(os.listdir(place))
+    with zipfile.ZipFile(place) as archive:
+        return {name.partition("/")[0] for name in archive.namelist()}
 
 
 def _module(folder: str) -> str:

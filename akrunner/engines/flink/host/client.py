@@ -23,6 +23,8 @@ from akrunner.errors import ClusterError, StartError
 from akrunner.foreign import ours
 
 _LINE_BYTES = 16 << 20
+#: what akrunner is called as a zip. Flink takes .zip apart into a thousand files for each subtask; Python imports from any name
+PACKAGE = "akrunner.pyz"
 _ASK_SECONDS = 5.0
 #: files that modules read which run there: the codes of errors
 _DATA = (os.path.join("akrunner", "codes", "index.json"),)
@@ -112,7 +114,7 @@ class Client:
             raise
 
     def _start(self, python: str, java: str) -> None:
-        self.package = os.path.join(self.folder, "akrunner.zip")
+        self.package = os.path.join(self.folder, PACKAGE)
         write_package(self.package)
         self._log = open(os.path.join(self.folder, "flink.txt"), "ab")
         # files that PyFlink and Java leave in the temp directory are removed with the folder; Java uses its quicker compiler,
@@ -261,7 +263,7 @@ def brings_python(cluster: Address | None) -> bool:
 
 
 def write_package(path: str) -> None:
-    """Write akrunner itself as a zip that TaskManagers can import from.
+    """Write akrunner itself as a zip that TaskManagers import from, as it is.
 
     Beside each module is its bytecode, which Python uses there if the version of Python is the same as this one's.
     Without it, every process would compile every module from the zip: 0.2 s for each subtask.

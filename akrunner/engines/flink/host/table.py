@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from akrunner import leftovers
-from akrunner.engines.flink.host.client import Submission, write_package
+from akrunner.engines.flink.host.client import PACKAGE, Submission, write_package
 from akrunner.engines.flink.program.submit import NOT_TAKEN_OVER, SUSPENDED, TAKE_OVER_SECONDS, Order, States, words
 from akrunner.engines.flink.threads import words_of
 from akrunner.errors import AkrunnerError, ConfigError
@@ -107,7 +107,7 @@ def _package() -> str:
     job of the program, too."""
     folder = leftovers.temp_folder("akrunner-flink-")
     atexit.register(leftovers.drop, folder)
-    path = os.path.join(folder, "akrunner.zip")
+    path = os.path.join(folder, PACKAGE)
     write_package(path)
     return path
 

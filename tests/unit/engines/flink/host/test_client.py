@@ -21,7 +21,7 @@ from tests.unit.engines.flink.host.test_rest import answering, saying
 
 @pytest.fixture
 def package(tmp_path: Path) -> str:
-    path = str(tmp_path / "akrunner.zip")
+    path = str(tmp_path / "akrunner.pyz")
     write_package(path)
     return path
 

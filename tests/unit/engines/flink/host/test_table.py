@@ -85,7 +85,7 @@ def bridge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bridge]:
         slots=lambda table, job: 5,
     )  # fmt: skip
     monkeypatch.setattr(program, "bridge", made, raising=False)
-    monkeypatch.setattr(table_module, "_package", lambda: "/akrunner.zip")
+    monkeypatch.setattr(table_module, "_package", lambda: "/akrunner.pyz")
     for name in ("_EXPECTED_POLL_SECONDS", "_BEGINS_POLL_SECONDS", "_RUNS_POLL_SECONDS"):
         monkeypatch.setattr(table_module, name, 0.0)
     yield made
@@ -119,7 +119,7 @@ def test_a_job_is_watched_to_its_end(bridge: Bridge) -> None:
     running = Running("CREATED", "RUNNING", "FINISHED")
     submitter, submission = watched(bridge, running)
     assert (submission.id, submission.state, submission.failed) == ("j1", "FINISHED", None)
-    assert bridge.given == ("t", JOB, "/akrunner.zip", {"name": "akrunner"}, {"a": "b"}, True)
+    assert bridge.given == ("t", JOB, "/akrunner.pyz", {"name": "akrunner"}, {"a": "b"}, True)
     submitter.close()
     assert running.closed and not running.cancelled
 
@@ -218,7 +218,7 @@ def test_a_graph_is_built_into_the_program_which_runs_it(bridge: Bridge) -> None
     assert graph.table is None and graph.output is None
     submission = graph.submit({"name": "akrunner"})
     assert (graph.table, graph.output) == ("what they write", SCHEMA)
-    assert bridge.given == ("t", JOB, "/akrunner.zip", {"name": "akrunner"}, {"a": "b"}, False, SCHEMA)
+    assert bridge.given == ("t", JOB, "/akrunner.pyz", {"name": "akrunner"}, {"a": "b"}, False, SCHEMA)
     assert submission.state == "waiting to be executed by its program" and not submission.ended.is_set()
     graph.cancel(submission)
     graph.close()
@@ -251,7 +251,7 @@ def test_akrunner_is_written_once_for_all_jobs_of_a_program(monkeypatch: pytest.
     monkeypatch.setattr(table_module.atexit, "register", lambda *given: left.append(given))
     table_module._package.cache_clear()
     try:
-        assert table_module._package() == table_module._package() == f"{tmp_path}/akrunner.zip"
+        assert table_module._package() == table_module._package() == f"{tmp_path}/akrunner.pyz"
     finally:
         table_module._package.cache_clear()
-    assert written == [f"{tmp_path}/akrunner.zip"] and left == [(table_module.leftovers.drop, str(tmp_path))]
+    assert written == [f"{tmp_path}/akrunner.pyz"] and left == [(table_module.leftovers.drop, str(tmp_path))]
