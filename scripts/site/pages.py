@@ -6,6 +6,8 @@ Where a page stands in the navigation is in `NAVIGATION`; a block of code that i
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,6 +51,21 @@ def made(page: str, text: str) -> str:
         parts += [_linked(page, text[at : block.start()]), _block(block)]
         at = block.end()
     return "".join([*parts, _linked(page, text[at:]), *_navigation(page)])
+
+
+def origin(text: str) -> str:
+    """Return a hash of all that Sphinx makes a page of before it resolves links. Args: text: as Sphinx gets it."""
+    parts = [_sources(Path(__file__).parent), text]
+    if re.search(r"^\.\. auto", text, re.MULTILINE):
+        parts.append(_sources(ROOT / "akrunner"))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _sources(folder: Path) -> str:
+    """Return a hash of the modules in a directory, and below it."""
+    files = {str(path): path.read_bytes() for path in sorted(folder.rglob("*.py"))}
+    return hashlib.sha256(repr(files).encode()).hexdigest()
 
 
 def _linked(page: str, text: str) -> str:

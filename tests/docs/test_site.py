@@ -33,6 +33,7 @@ def script(path: str) -> Any:
 
 
 SITE = script("site/pages.py")
+SIDEBAR = script("site/sidebar.py")
 
 
 def test_a_block_gets_the_name_of_its_file() -> None:
@@ -56,6 +57,49 @@ def test_links_out_of_the_pages_lead_to_the_repository() -> None:
         "../README.md", f"{source}/blob/main/README.md"
     )
     assert SITE.made("operators/Select", "[a](../../LICENSE)") == f"[a]({source}/blob/main/LICENSE)"
+
+
+def test_a_page_is_read_again_when_what_it_is_made_of_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def origins() -> tuple[str, str]:
+        SITE._sources.cache_clear()
+        return SITE.origin("words"), SITE.origin("Jobs\n====\n\n.. autofunction:: akrunner.run\n")
+
+    (tmp_path / "akrunner" / "cli").mkdir(parents=True)
+    monkeypatch.setattr(SITE, "ROOT", tmp_path)
+    page, reference = origins()
+    assert (page, reference) == origins() and page != SITE.origin("other words")
+    (tmp_path / "akrunner" / "cli" / "main.py").write_text("def run(): ...\n")
+    assert origins()[0] == page and origins()[1] != reference
+    before = SITE.made("operators/README", "words")
+    monkeypatch.setattr(SITE, "DOCS", tmp_path)
+    assert SITE.origin(SITE.made("operators/README", "words")) != SITE.origin(before), "there are other pages now"
+    monkeypatch.setattr(SITE, "__file__", str(tmp_path / "pages.py"))
+    assert page not in origins()
+
+
+def test_the_navigation_is_that_of_where_it_is_read() -> None:
+    def entry(level: int, page: str, more: str = "</li>") -> str:
+        return f'<li class="toctree-l{level}"><a class="reference internal" href="{page}.html">{page}</a>{more}'
+
+    box = '<input class="toctree-checkbox"/><svg><use href="#svg-arrow-right"></use></svg><ul>'
+    html = "\n".join(
+        ["<p>How to</p>", "<ul>", entry(1, "a"), entry(1, "in/README", box), entry(2, "in/b"), "</ul>", "</li>", "</ul>", ""]
+    )
+    made = SIDEBAR.Sidebar(html)
+    assert made.of("index") == html
+    current = '<li class="toctree-l1 current current-page"><a class="current reference internal" href="#">a</a></li>'
+    assert made.of("a") == html.replace(entry(1, "a"), current).replace(
+        "<p>How to</p>\n<ul>", '<p>How to</p>\n<ul class="current">'
+    )
+    lines = made.of("in/b").split("\n")
+    assert lines[1] == '<ul class="current">' and 'href="../a.html"' in lines[2]
+    assert lines[3].startswith('<li class="toctree-l1 current"><a class="reference internal" href="README.html">')
+    assert lines[3].endswith(
+        '<input checked="" class="toctree-checkbox"/><svg><use href="#svg-arrow-right"></use></svg><ul class="current">'
+    )
+    assert (
+        lines[4] == '<li class="toctree-l2 current current-page"><a class="current reference internal" href="#">in/b</a></li>'
+    )
 
 
 def test_each_page_is_in_the_navigation_once() -> None:
@@ -140,6 +184,19 @@ def test_links_lead_somewhere(site: Path) -> None:
             if parts.scheme or not there.is_file() or unquote(parts.fragment) not in known:
                 broken.append(f"{path.relative_to(site)}: {link}")
     assert not broken
+
+
+@pytest.mark.slow
+def test_the_navigation_beside_each_page_leads_to_all_of_them(site: Path) -> None:
+    whole = {
+        str(path.relative_to(SITE.DOCS).with_suffix(".html")) for kind in ("*.md", "*.rst") for path in SITE.DOCS.rglob(kind)
+    } - {"index.html"}
+    for path in site.rglob("*.html"):
+        beside = path.read_text().partition('<div class="sidebar-tree">')[2].partition("</div>")[0]
+        found = re.findall(r'<a class="(current )?reference internal" href="([^"]*)"', beside)
+        there = [path if current else path.parent / link for current, link in found]
+        assert sorted(str(one.resolve().relative_to(site.resolve())) for one in there) == sorted(whole), path
+        assert beside.count("current-page") == (str(path.relative_to(site)) in whole), path
 
 
 @pytest.mark.slow
