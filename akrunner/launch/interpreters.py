@@ -39,10 +39,18 @@ def version(*names):
     return ""
 def found(name):
     return importlib.util.find_spec(name) is not None
+def pyflink():
+    told = version("apache-flink") if found("pyflink") else ""
+    if found("pyflink") and not told:
+        try:
+            from pyflink.version import __version__ as told
+        except Exception:
+            pass
+    return told
 print(json.dumps({"python": list(sys.version_info[:3]), "executable": sys.executable,
     "numpy": version("numpy"), "protobuf": version("protobuf"), "site": sysconfig.get_path("purelib"),
     "tensorflow": (version("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly") or "unknown") if found("tensorflow") else "",
-    "tf_keras": version("tf-keras") if found("tf_keras") else ""}))
+    "tf_keras": version("tf-keras") if found("tf_keras") else "", "pyflink": pyflink()}))
 """
 _PROBE_SECONDS = 60.0
 _PROBES = "probes.json"
@@ -191,32 +199,59 @@ def probe(path: str, seconds: float = _PROBE_SECONDS, remember: bool = True) -> 
         PythonEnvError: it does not run.
     """
     try:
-        stat = os.stat(path)
+        identity = _identity(path)
     except OSError as e:
         raise PythonEnvError(f"python_env: {path}: {e.strerror}") from None
-    return _probe(path, stat.st_mtime_ns, stat.st_ino, seconds, remember)
+    try:
+        return _interpreter(path, _told(path, *identity, seconds, remember))
+    except OSError as e:
+        raise PythonEnvError(f"python_env: {path} does not run: {e}") from None
+    except ValueError as e:
+        code, said = e.args
+        raise PythonEnvError(f"python_env: {path} is not a Python that runs (exit code {code}): {said}") from None
+
+
+def pyflink_of(path: str) -> str:
+    """Return the version of an interpreter's PyFlink, such as "2.3.0"; "" if it has none. One that has it is asked once, as by `probe`.
+
+    Raises:
+        OSError: it does not run.
+        ValueError: it is not a Python that runs.
+    """
+    asked = path, *_identity(path), _PROBE_SECONDS, True
+    # it may have been installed since
+    return str(_told(*asked)["pyflink"] or _answer(*asked)["pyflink"])
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """Return when an executable was changed, and its inode. Raises: OSError: it is not there."""
+    stat = os.stat(path)
+    return stat.st_mtime_ns, stat.st_ino
 
 
 @functools.lru_cache(maxsize=64)
-def _probe(path: str, mtime_ns: int, inode: int, seconds: float, remember: bool) -> Interpreter:
-    known = _remembered(path, mtime_ns, inode)
-    if known is not None:
-        return known
+def _told(path: str, mtime_ns: int, inode: int, seconds: float, remember: bool) -> Mapping[str, Any]:
+    """Return what an interpreter says, now or earlier. Raises: as `_answer`."""
+    return _remembered(path, mtime_ns, inode) or _answer(path, mtime_ns, inode, seconds, remember)
+
+
+def _answer(path: str, mtime_ns: int, inode: int, seconds: float, remember: bool) -> Mapping[str, Any]:
+    """Ask an interpreter. Returns: what it says.
+
+    Raises:
+        OSError: it does not run.
+        ValueError: it is not a Python that runs; the error has its exit code, and what it said.
+    """
+    done = ask([path, "-c", _PROBE], seconds, noted=remember)
     try:
-        done = ask([path, "-c", _PROBE], seconds, noted=remember)
-    except OSError as e:
-        raise PythonEnvError(f"python_env: {path} does not run: {e}") from None
-    try:
-        told = json.loads(done.out.strip().splitlines()[-1])
-        found = _interpreter(path, told)
-        if remember:
-            _remember(path, mtime_ns, inode, told)
-        return found
+        told: dict[str, Any] = json.loads(done.out.strip().splitlines()[-1])
+        _interpreter(path, told)
     except (ValueError, LookupError, TypeError):
         said = (done.err or done.out).strip()[-600:]
-        raise PythonEnvError(
-            f"python_env: {path} is not a Python that runs (exit code {done.code}): {said or 'it said nothing'}"
-        ) from None
+        raise ValueError(done.code, said or "it said nothing") from None
+    if remember:
+        _remember(path, mtime_ns, inode, told)
+    return told
 
 
 def _interpreter(path: str, told: Mapping[str, Any]) -> Interpreter:
@@ -224,21 +259,23 @@ def _interpreter(path: str, told: Mapping[str, Any]) -> Interpreter:
     return Interpreter(path, tuple(told["python"]), *versions)
 
 
-def _remembered(path: str, mtime_ns: int, inode: int) -> Interpreter | None:
+def _remembered(path: str, mtime_ns: int, inode: int) -> Mapping[str, Any] | None:
     """Return what the interpreter answered before, if neither its file nor its directory of packages has changed since."""
     try:
         with open(os.path.join(cache.base(), _PROBES)) as f:
-            told = json.load(f)[path]
-        if told["identity"] == [mtime_ns, inode, os.stat(told["site"]).st_mtime_ns]:
-            return _interpreter(path, told)
+            told: Mapping[str, Any] = json.load(f)[path]
+        # an earlier akrunner asked for less
+        if told["identity"] == [mtime_ns, inode, os.stat(told["site"]).st_mtime_ns] and "pyflink" in told:
+            _interpreter(path, told)
+            return told
     except (OSError, ValueError, LookupError, TypeError):
         pass
     return None
 
 
 def _remember(path: str, mtime_ns: int, inode: int, told: dict[str, Any]) -> None:
-    name = cache.directory(_PROBES)
     try:
+        name = cache.directory(_PROBES)
         told["identity"] = [mtime_ns, inode, os.stat(told["site"]).st_mtime_ns]
         try:
             with open(name) as f:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import venv
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "no-pyenv"))
     for name in ("TF115_PYTHON_ENV_PATH", "TF231_PYTHON_ENV_PATH", "AKRUNNER_ENV_PATH"):
         monkeypatch.delenv(name, raising=False)
-    interpreters._probe.cache_clear()
+    interpreters._told.cache_clear()
     return tmp_path / "cache"
 
 
@@ -38,7 +39,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def stand_in(tmp_path: Path) -> Path:
     """A virtual environment with something that says it is TensorFlow 1.15.5."""
     folder = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "tensorflow.py").write_text("")
     info = site / "tensorflow-1.15.5.dist-info"
@@ -90,12 +91,12 @@ def test_probes_are_remembered_until_something_changes(stand_in: Path, cache: Pa
     runs: list[Any] = []
     real = interpreters.ask
     monkeypatch.setattr(interpreters, "ask", lambda *a, **k: (runs.append(a), real(*a, **k))[1])
-    interpreters._probe.cache_clear()
+    interpreters._told.cache_clear()
     assert interpreters.probe(python).tensorflow == "1.15.5" and not runs
     (site,) = stand_in.glob("lib/python*/site-packages")
     (site / "tensorflow-1.15.5.dist-info").rename(site / "tensorflow-2.3.4.dist-info")
     (site / "tensorflow-2.3.4.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: tensorflow\nVersion: 2.3.4\n")
-    interpreters._probe.cache_clear()
+    interpreters._told.cache_clear()
     assert interpreters.probe(python).tensorflow == "2.3.4" and len(runs) == 1
     assert oct(os.stat(cache / "akrunner").st_mode & 0o777) == "0o700"
 

@@ -8,7 +8,7 @@ import time
 
 from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.errors import ConfigError
-from akrunner.launch.asking import ask
+from akrunner.launch.interpreters import pyflink_of
 
 _LOOPBACK = "127.0.0.1"
 _SLOTS_SECONDS = 3.0
@@ -60,16 +60,6 @@ def check_slots(cluster: Rest, needed: int) -> None:
         time.sleep(0.2)
 
 
-_VERSION = """
-import importlib.metadata, importlib.util, sys
-if importlib.util.find_spec("pyflink") is None: sys.exit(3)
-try: print(importlib.metadata.version("apache-flink"))
-except importlib.metadata.PackageNotFoundError:
-    from pyflink.version import __version__
-    print(__version__)
-"""
-
-
 def pyflink_version(python: str) -> str:
     """Return the version of an interpreter's PyFlink, such as "2.3.0".
 
@@ -77,15 +67,17 @@ def pyflink_version(python: str) -> str:
         ConfigError: it has none.
     """
     try:
-        done = ask([python, "-c", _VERSION], 60)
+        version = pyflink_of(python)
     except OSError as e:
         raise ConfigError(f"engine 'flink': {python} does not run (FlinkEngine(python=...), --flink-python): {e}") from None
-    if done.code:
+    except ValueError:
+        version = ""
+    if not version:
         raise ConfigError(
             f"engine 'flink': {python} has no PyFlink; pip install 'akrunner[flink]', or name one that has: "
             "FlinkEngine(python=...), --flink-python"
         )
-    return done.out.strip()
+    return version
 
 
 def _minor(version: str) -> str:

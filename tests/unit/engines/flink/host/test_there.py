@@ -12,7 +12,6 @@ from akrunner.engines.flink.host import there
 from akrunner.engines.flink.host.rest import Address
 from akrunner.engines.flink.host.there import check_slots, check_version, pyflink_version, reachable_host
 from akrunner.errors import ConfigError
-from akrunner.launch.asking import Asked
 
 
 class Cluster:
@@ -119,54 +118,35 @@ def test_too_few_slots_are_counted_and_not_waited_for_without_end(clock: Clock) 
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is asked, in place of a process; its last element is the answer."""
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What an interpreter says of its PyFlink, or what asking it raises: the last element."""
     made: list[Any] = []
 
-    def ask(command: list[str], seconds: float) -> Asked:
-        answer = made[-1]
-        made.insert(0, command)
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
+    def pyflink_of(path: str) -> str:
+        assert path == "/py"
+        if isinstance(made[-1], Exception):
+            raise made[-1]
+        return str(made[-1])
 
-    monkeypatch.setattr(there, "ask", ask)
+    monkeypatch.setattr(there, "pyflink_of", pyflink_of)
     return made
 
 
-def test_an_interpreter_says_which_pyflink_it_has(asked: list[Any]) -> None:
-    asked.append(Asked(0, "2.3.0\n", "a warning"))
+def test_an_interpreter_says_which_pyflink_it_has(answers: list[Any]) -> None:
+    answers.append("2.3.0")
     assert pyflink_version("/py") == "2.3.0"
-    assert asked[0][:2] == ["/py", "-c"]
 
 
-@pytest.mark.parametrize("code", [3, 1, -9])
-def test_an_interpreter_without_pyflink_is_named(code: int, asked: list[Any]) -> None:
-    asked.append(Asked(code, "", "Traceback"))
+@pytest.mark.parametrize("answer", ["", ValueError(1, "Traceback"), ValueError(-9, "it said nothing")])
+def test_an_interpreter_without_pyflink_is_named(answer: Any, answers: list[Any]) -> None:
+    answers.append(answer)
     with pytest.raises(
         ConfigError, match=r"engine 'flink': /py has no PyFlink; pip install 'akrunner\[flink\]'.*--flink-python"
     ):
         pyflink_version("/py")
 
 
-def test_so_is_one_that_does_not_run(asked: list[Any]) -> None:
-    asked.append(FileNotFoundError(2, "No such file or directory", "/py"))
+def test_so_is_one_that_does_not_run(answers: list[Any]) -> None:
+    answers.append(FileNotFoundError(2, "No such file or directory", "/py"))
     with pytest.raises(ConfigError, match=r"engine 'flink': /py does not run \(.*--flink-python\): .*No such file"):
         pyflink_version("/py")
-
-
-def test_what_the_interpreter_runs_finds_the_version(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    versions = {"apache-flink": "2.3.0"}
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name == "pyflink" else None)
-    monkeypatch.setattr("importlib.metadata.version", versions.__getitem__)
-    exec(there._VERSION, {})
-    assert capsys.readouterr().out == "2.3.0\n"
-
-
-def test_it_ends_with_a_code_of_its_own_without_pyflink(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(SystemExit) as caught:
-        exec(there._VERSION, {})
-    assert caught.value.code == 3
