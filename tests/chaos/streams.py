@@ -26,7 +26,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import psutil
 import redis
@@ -175,14 +175,14 @@ def main() -> int:
     return int(bool(report.ended or report.lost or report.left or (plan.exactly_once and report.twice)))
 
 
-def run(plan: Plan, folder: Path) -> Report:
-    """Kill and count. Args: folder: an empty one."""
+def run(plan: Plan, folder: Path, start: Any = subprocess) -> Report:
+    """Kill and count. Args: folder: an empty one; start: `Popen` and `run` of jobs."""
     environment = {**os.environ, "TMPDIR": str(folder / "tmp")}
     (folder / "tmp").mkdir()
     # the logs of jobs that failed are not kept among the user's
     environment["XDG_STATE_HOME"] = str(folder / "state")
     with opened(plan, folder) as streams:
-        return _Chaos(plan, streams, _command(streams, folder, plan.predict), environment, folder).run()
+        return _Chaos(plan, streams, _command(streams, folder, plan.predict), environment, folder, start).run()
 
 
 def _command(streams: Streams, folder: Path, predict: bool) -> list[str]:
@@ -201,10 +201,13 @@ def _command(streams: Streams, folder: Path, predict: bool) -> list[str]:
 
 
 class _Chaos:
-    """Args: words: the command, without the input."""
+    """Args: words: the command, without the input; start: as of `run`."""
 
-    def __init__(self, plan: Plan, streams: Streams, words: list[str], environment: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self, plan: Plan, streams: Streams, words: list[str], environment: Mapping[str, str], folder: Path, start: Any
+    ) -> None:
         self._plan = plan
+        self._start = start
         self._streams = streams
         self._words = words
         self._environment = environment
@@ -226,7 +229,7 @@ class _Chaos:
                 self._ended.set()
                 producer.join()
             words = [*self._words, f"{self._streams.source}&idle=3"]
-            last = subprocess.run(
+            last = self._start.run(
                 words, stdout=log, stderr=subprocess.PIPE, timeout=_LAST, text=True, env=dict(self._environment)
             )
         found = self._streams.ids()
@@ -244,7 +247,7 @@ class _Chaos:
     def _one(self, log: IO[bytes]) -> None:
         """Start a job, and kill one of its processes."""
         words = [*self._words, self._streams.source]
-        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(self._environment)) as host:
+        with self._start.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(self._environment)) as host:
             time.sleep(self._chance.uniform(1.0, self._plan.seconds))
             if host.poll() is not None:
                 self._killed[f"none: the job had ended ({host.returncode})"] += 1

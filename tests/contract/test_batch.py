@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import venv
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -523,7 +524,7 @@ def test_bad_input(run: Run, script: Script, monkeypatch: pytest.MonkeyPatch, wh
 
 
 def test_interpreter_without_tensorflow(run: Run, script: Script, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    venv.create(tmp_path / "bare", symlinks=True)
     with pytest.raises(akrunner.PythonEnvError, match=r"has no TensorFlow.*pip install tensorflow"):
         run(script(NOTHING), python_env=tmp_path / "bare")
     with pytest.raises(akrunner.PythonEnvError, match="without bin/python"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -201,24 +202,39 @@ def test_a_full_disk_before_anything_has_started(
     assert not (tmp_path / "work").exists() or not os.listdir(tmp_path / "work")
 
 
+#: the job of each limit is run by a fork, which has imported what one that was started has
 FEW_FILES = """
-import resource, sys, akrunner
+import os, resource, sys, akrunner
 import akrunner.api, akrunner.engines.local
-resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), 4096))
-try:
-    akrunner.run(sys.argv[1], {"a": list(range(10))}, num_workers=3, output_schema="id bigint, p double")
-except akrunner.AkrunnerError as e:
-    print(type(e).__name__, e)
-    sys.exit(4)
+
+def job(files):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, 4096))
+    try:
+        akrunner.run(sys.argv[1], {"a": list(range(10))}, num_workers=3, output_schema="id bigint, p double")
+    except akrunner.AkrunnerError as e:
+        print(type(e).__name__, e)
+        sys.exit(4)
+
+for files in map(int, sys.argv[2:]):
+    pid = os.fork()
+    if pid == 0:
+        job(files)
+        sys.exit(0)
+    print("ended:", files, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
+LIMITS = [6, 9, 12, 15, 18, 21, 24, 27, 30, 40]
 
 
-@pytest.mark.parametrize("files", [6, 9, 12, 15, 18, 21, 24, 27, 30, 40])
-def test_few_files_may_be_open(leaves_nothing: Path, script: Script, files: int) -> None:
+def test_few_files_may_be_open(leaves_nothing: Path, script: Script) -> None:
     path = script('def main(c):\n    c.output_writer.write_batch({"id": [1], "p": [0.5]})\n')
-    done = subprocess.run([sys.executable, "-c", FEW_FILES, path, str(files)], capture_output=True, text=True, timeout=50)
-    assert done.returncode in (0, 4), done.stderr
-    assert done.returncode == 0 or "ulimit -n" in done.stdout or "Too many open files" in done.stdout, done.stdout
+    command = [sys.executable, "-c", FEW_FILES, path, *map(str, LIMITS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    said = re.findall(r"(.*?)^ended: (\d+) (-?\d+)\n", done.stdout, re.DOTALL | re.MULTILINE)
+    assert [int(files) for _, files, _ in said] == LIMITS
+    for words, files, code in said:
+        assert code in ("0", "4"), (files, code, done.stderr)
+        assert code == "0" or "ulimit -n" in words or "Too many open files" in words, (files, words)
 
 
 # -- how a script can end, after all is done and before

@@ -20,6 +20,7 @@ from akrunner.codec import write_examples
 from akrunner.io.sinks import sink_to
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
+from tests import hosts
 from tests.conftest import Script, not_run
 
 pytestmark = pytest.mark.slow
@@ -115,7 +116,7 @@ def test_full_at_the_end(form: str, target: str, disk: Path) -> None:
 
 def command(script: str, source: Path, *more: str) -> subprocess.CompletedProcess[str]:
     made = [sys.executable, "-m", "akrunner", "run", script, "-i", str(source), "--output-schema", "id bigint", *more]
-    return subprocess.run([*made, "--data-format", "columns", "--json"], capture_output=True, text=True)
+    return hosts.run([*made, "--data-format", "columns", "--json"], capture_output=True, text=True)
 
 
 @pytest.fixture

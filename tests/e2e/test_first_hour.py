@@ -10,8 +10,8 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
@@ -57,7 +57,7 @@ def she(leaves_nothing: Path, tmp_path: Path) -> Newcomer:
     home = tmp_path / "home"
     home.mkdir()
     # without a network: what an index would bring is that of the tests' own environment, which is looked at behind its own packages
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home / "venv")], check=True, timeout=PATIENCE)
+    venv.create(home / "venv", symlinks=True)
     (site,) = home.glob("venv/lib/python*/site-packages")
     (site / "index.pth").write_text(sysconfig.get_path("purelib"))
     checkout = home / "checkout"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tarfile
+import venv
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ SAYS = """
 def packed(tmp_path: Path) -> Path:
     """A virtual environment as conda-pack leaves one."""
     folder = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    venv.create(folder, symlinks=True)
     # numpy is what a worker needs of it
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "here.pth").write_text(next(path for path in sys.path if path.endswith("site-packages")))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import venv
 import zipfile
 from email.message import Message
 from pathlib import Path
@@ -62,7 +63,7 @@ def page(wheel: Path) -> Message:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment of its own: the wheel, what it needs, and no TensorFlow."""
     home = tmp_path_factory.mktemp("user") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True, timeout=60)
+    venv.create(home, symlinks=True)
     (site,) = home.glob("lib/python*/site-packages")
     for one in Path(sysconfig.get_path("purelib")).iterdir():
         if not _LEFT_OUT.match(one.name) and one.suffix != ".pth":

@@ -15,6 +15,7 @@ import pytest
 
 import akrunner
 from akrunner.engines.base import Observer
+from tests import hosts
 
 pytestmark = pytest.mark.slow
 
@@ -85,7 +86,7 @@ def test_what_the_calls_came_to_is_one_list(leaves_nothing: Path, place: Path) -
     ) as e:
         akrunner.pai(file="run.sh", project="p")
     assert isinstance(e.value.__cause__, akrunner.ConfigError)
-    done = subprocess.run(words("-f", "run.sh", "--json"), capture_output=True, text=True, timeout=60)
+    done = hosts.run(words("-f", "run.sh", "--json"), capture_output=True, text=True, timeout=60)
     told = json.loads(done.stdout)
     assert done.returncode == told["exit_code"] == 7 and not told["ok"] and "said" in done.stderr
     assert [one["rows"] for one in told["statements"]] == [[{"a": 1}], [{"b": 2}]]
@@ -108,13 +109,13 @@ odpscmd -e "selec 2" 2> /dev/null
 
 def test_calls_in_the_background_are_waited_for_and_a_trap_sees_the_one_that_fails(leaves_nothing: Path, place: Path) -> None:
     (place / "run.sh").write_text(BEHIND)
-    done = subprocess.run(words("-f", "run.sh"), capture_output=True, text=True, timeout=60)
+    done = hosts.run(words("-f", "run.sh"), capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (9, "alert at line 9\n"), done.stderr
     assert "run.sh, line 9: odpscmd (ConfigError: " in done.stderr
     (place / "late.sh").write_text(
         'odpscmd -e "insert into p.b values (3);" &\n( sleep 0.5; odpscmd -e "insert into p.b values (4);" ) &\n'
     )
-    done = subprocess.run(words("-f", "late.sh"), capture_output=True, text=True, timeout=60)
+    done = hosts.run(words("-f", "late.sh"), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "late.sh has ended; 2 calls of odpscmd, none failed" in done.stderr
     (_, rows) = akrunner.pai("set a=b; select sum(x) as x from p.b;")
     assert rows.rows.to_pylist() == [{"x": 10}]
@@ -124,7 +125,7 @@ def test_a_script_that_somebody_else_ends_takes_the_rest_with_it(leaves_nothing:
     (place / "run.sh").write_text(
         "nohup bash -c 'trap \"\" TERM; while :; do sleep 0.1; done' > /dev/null &\nkill -TERM $$\nsleep 9\n"
     )
-    done = subprocess.run(words("-f", "run.sh"), capture_output=True, text=True, timeout=60)
+    done = hosts.run(words("-f", "run.sh"), capture_output=True, text=True, timeout=60)
     assert done.returncode == 143 and "run.sh ended with exit code 143; odpscmd was not called" in done.stderr
 
 
@@ -144,7 +145,7 @@ def _sleeps(process: psutil.Process) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_who_ends_akrunner_ends_the_script(leaves_nothing: Path, place: Path, number: signal.Signals) -> None:
     (place / "run.sh").write_text(WAITS)
-    process = subprocess.Popen(words("-f", "run.sh"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    process = hosts.Popen(words("-f", "run.sh"), stdout=hosts.PIPE, stderr=hosts.PIPE, start_new_session=True)
     started: list[psutil.Process] = []
     while len(started) < 2:
         assert process.poll() is None
