@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,9 @@ _STATUS = {
     "CapInh": "capabilities", "CapPrm": "capabilities", "CapEff": "capabilities", "CapBnd": "capabilities", "CapAmb": "capabilities",
     "NoNewPrivs": "privileges", "Seccomp": "seccomp mode", "Cpus_allowed": "cores", "Mems_allowed": "memory nodes",
 }  # fmt: skip
+#: signals that a worker process ignores whatever its host does with them, because `subprocess` and Python set them anew. A library
+#: of the host may have changed them: each one that is written in Go handles SIGPIPE
+_SET_ANEW = {signal.SIGPIPE, signal.SIGXFSZ}
 #: controller -> the files in which its groups set limits, of version 2 and of version 1
 _GROUP = {
     "memory": ("memory.max", "memory.high", "memory.swap.max", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
@@ -122,6 +126,8 @@ def surroundings(thread: int | None = None) -> dict[str, str]:
     # a thread has signals and cores of its own
     for line in _text(f"/proc/self/task/{number}/status").splitlines():
         name, _, value = line.partition(":")
+        if name == "SigIgn":
+            value = f"{int(value, 16) & ~sum(1 << number - 1 for number in _SET_ANEW):016x}"
         if name in _STATUS:
             told[_STATUS[name]] = told.get(_STATUS[name], "") + value.strip() + " "
     for name in ("oom_score_adj", "coredump_filter", "personality"):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
 from pathlib import Path
+
+import pytest
 
 from akrunner.spares.wanted import Wanted, is_late, limits, surroundings
 
@@ -43,6 +46,19 @@ def test_surroundings_are_those_of_a_child() -> None:
         assert surroundings()["umask"].strip() == "0027"
     finally:
         os.umask(old)
+
+
+@pytest.mark.parametrize(("number", "counts"), [(signal.SIGPIPE, False), (signal.SIGXFSZ, False), (signal.SIGUSR2, True)])
+def test_signals_count_that_a_child_goes_on_to_ignore(number: signal.Signals, counts: bool) -> None:
+    """Not those that are set anew for it. A library that is written in Go handles SIGPIPE in the host."""
+    before = surroundings()
+    old = signal.signal(number, signal.SIG_IGN)
+    try:
+        ignored = surroundings()
+        signal.signal(number, signal.SIG_DFL)
+        assert (ignored != surroundings()) == counts == (ignored != before)
+    finally:
+        signal.signal(number, old)
 
 
 def test_what_is_late() -> None:
