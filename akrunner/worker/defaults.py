@@ -30,7 +30,7 @@ _WORDS = {
 _DAY = r"\d{4}-\d\d-\d\d"
 _CLOCK = r"(\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?"
 #: the parts of a text that is a timestamp: date, time of day, offset from UTC
-_MOMENTS = re.compile(r"(%s)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) ?(Z|[+-]\d\d:?\d\d)?)?" % _DAY)
+_MOMENTS = r"(%s)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) ?(Z|[+-]\d\d:?\d\d)?)?" % _DAY
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
@@ -151,7 +151,7 @@ def _moment(value: Any, unit: str) -> int:
         ahead = value.utcoffset()
         plain = value.replace(tzinfo=None)
         return _units(np.datetime64(plain if ahead is None else plain - ahead, "us"), unit)
-    found = re.match(_MOMENTS.pattern + r"\Z", value) if isinstance(value, str) else None
+    found = re.match(_MOMENTS + r"\Z", value) if isinstance(value, str) else None
     if found is None:
         raise _Other
     day, clock, zone = found.groups()

@@ -10,10 +10,11 @@ from typing import Any, Callable, List, Optional
 
 from akrunner.worker.waits import shown
 
-_RETURNED = re.compile(r"Unsupported return value|attr '?output_(?:types|shapes)'?|Could not build a `?TypeSpec")
-_RAISED = re.compile(r"^\s*([\w.]*\w): (.*)", re.MULTILINE)
+# patterns of errors: they are compiled when there is one, not while each worker process starts
+_RETURNED = r"Unsupported return value|attr '?output_(?:types|shapes)'?|Could not build a `?TypeSpec"
+_RAISED = r"(?m)^\s*([\w.]*\w): (.*)"
 #: the lines in which AutoGraph of TensorFlow 1 and 2 names a file and line
-_PLACE = re.compile(r'^\s*(?:File "([^"\n]+)", line (\d+)|([^\s:][^:\n]*):(\d+)),?[^\n]*', re.MULTILINE)
+_PLACE = r'(?m)^\s*(?:File "([^"\n]+)", line (\d+)|([^\s:][^:\n]*):(\d+)),?[^\n]*'
 
 
 def check_arguments(function: Callable[..., Any], label: Optional[str], weighted: bool) -> None:
@@ -69,14 +70,14 @@ def refused(function: Callable[..., Any], error: BaseException, asked: str = "ma
         asked: "map" or "interleave", the argument that the function was given as.
     """
     name, text = _name(function), str(error)
-    if asked == "map" and _RETURNED.search(text):
+    if asked == "map" and re.search(_RETURNED, text):
         return TypeError(
             "map=%s returns None, or something else that TensorFlow cannot hold: return tensors, or a dict or tuple of them, "
             "as a rule the batch itself, changed" % name
         )
-    raised = _RAISED.findall(text) if "in user code" in text or "in converted code" in text else []
+    raised = re.findall(_RAISED, text) if "in user code" in text or "in converted code" in text else []
     kind, words = raised[-1] if raised else (type(error).__name__, text)
-    places = [(one or other, line or number) for one, line, other, number in _PLACE.findall(text)]
+    places = [(one or other, line or number) for one, line, other, number in re.findall(_PLACE, text)]
     if not places:
         # a function that AutoGraph could not translate runs untranslated
         script = getattr(getattr(function, "__code__", None), "co_filename", None)

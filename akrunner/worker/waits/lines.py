@@ -33,23 +33,24 @@ _MOST = 200
 _SHOWN = 12
 #: Python's own modules in which one thread or process waits for another
 _WAITING = ("queue", "threading", "multiprocessing", "concurrent")
-#: what a line does, judged by its text; the first pattern that matches counts
+#: what a line does, judged by its text; the first pattern that matches counts. They are compiled when a line
+#: is judged, not while each worker process starts
 _DOES = (
-    ("sleeps", re.compile(r"\bsleep\s*\(")),
-    ("prints", re.compile(r"(?<![\w.])print\s*\(")),
-    ("records", re.compile(
+    ("sleeps", r"\bsleep\s*\("),
+    ("prints", r"(?<![\w.])print\s*\("),
+    ("records", (
         r"\b(FromString|ParseFromString|MergeFromString|SerializeToString|parse_(single_)?(sequence_)?example|parse_tensor|decode_raw)\s*\("
         r"|\btrain\.(Example|SequenceExample|Features?|FeatureLists?|\w+List)\b|\.(float|int64|bytes)_list\b"
     )),
-    ("texts", re.compile(r"\.(split|splitlines|rsplit|partition)\s*\(|\bjson\.loads\s*\(|\bcsv\.reader\s*\(|\bunpack(_from)?\s*\(")),
-    ("tensors", re.compile(r"\b(tf|tensorflow)\.(constant|convert_to_tensor|stack|Variable|ragged\.constant|SparseTensor)\s*\(")),
-    ("writes", re.compile(
+    ("texts", r"\.(split|splitlines|rsplit|partition)\s*\(|\bjson\.loads\s*\(|\bcsv\.reader\s*\(|\bunpack(_from)?\s*\("),
+    ("tensors", r"\b(tf|tensorflow)\.(constant|convert_to_tensor|stack|Variable|ragged\.constant|SparseTensor)\s*\("),
+    ("writes", (
         r"\.(write(lines|rows?)?|to_csv|to_json|to_parquet|savefig|savez?|dump|debug|info|warning|log)\s*\(|\bopen\s*\("
     )),
-    ("loops", re.compile(r"^\s*(async\s+)?(for|while)\b")),
+    ("loops", r"^\s*(async\s+)?(for|while)\b"),
 )  # fmt: skip
 #: the head of a loop: what it iterates over is made once; not if it contains a comprehension, which works at each step
-_HEAD = re.compile(r"^\s*(async\s+)?for\b(?!.*\bfor\b)")
+_HEAD = r"^\s*(async\s+)?for\b(?!.*\bfor\b)"
 #: stands for a package in the key of a look that found the line in next() of its input
 _NEXT = "next()"
 _switched = threading.Lock()
@@ -263,11 +264,11 @@ def does(at: str) -> str:
     except Exception:
         # the file has gone, or is not text
         return ""
-    if _HEAD.match(text):
+    if re.match(_HEAD, text):
         # in the head of a loop over a dataset, the script waits for it; the head may also contain calls of the dataset's
         # maps, which must not be taken for the loop's work
         return "loops"
-    return next((name for name, pattern in _DOES if pattern.search(text)), "")
+    return next((name for name, pattern in _DOES if re.search(pattern, text)), "")
 
 
 def _draws(path: str, function: str) -> bool:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 #: TensorFlow's names of an iterator's outermost node: in 2.x, and before 2.5
 _OUTERMOST = {"Root", "Model"}
 #: a repeat, or an interleave, has a numbered dataset below it for each one it has read: they count as one
-_EACH = re.compile(r"\[\d+\]")
+_EACH = r"\[\d+\]"
 
 
 class Looked(object):
@@ -31,7 +31,7 @@ class Looked(object):
         self.calls: Dict[str, int] = {}
 
     def add(self, path: str, own: int) -> None:
-        path = _EACH.sub("[0]", path)
+        path = re.sub(_EACH, "[0]", path)
         self.own[path] = self.own.get(path, 0) + own
         self.calls[path] = self.calls.get(path, 0) + 1
 

@@ -25,7 +25,7 @@ _STDLIB = os.path.dirname(os.path.abspath(str(os.__file__))) + os.sep
 #: how many pipelines are kept; how many frames are searched for the script's line
 _MOST = 8
 _DEEPEST = 40
-_NAME = re.compile(r"^_?(?P<name>.*?)Dataset(V\d)?$")
+_NAME = r"^_?(?P<name>.*?)Dataset(V\d)?$"
 #: operations of a map's function that call Python, and so need Python's lock; those that decode something, or resize images
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _DECODES = ("Decode", "ResizeBilinear", "ResizeArea", "ResizeBicubic", "ResizeNearestNeighbor")
@@ -327,7 +327,7 @@ def _within(dataset: Any) -> List[Dict[str, Any]]:
 
 
 def _kind(dataset: Any) -> str:
-    match = _NAME.match(type(dataset).__name__)
+    match = re.match(_NAME, type(dataset).__name__)
     return match.group("name") if match else type(dataset).__name__
 
 

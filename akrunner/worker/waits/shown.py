@@ -35,10 +35,7 @@ MAIN = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))), "__main__.py"
 )
 #: a traceback's entry for one of akrunner's files within a text: its line, the source below it, and the empty line after it
-_LINE = re.compile(
-    r'^[ \t]*File "(?:%s|%s)[^"\n]*", line \d+, in .*\n(?:    .*\n)*(?:[ \t]*\n)?' % (re.escape(NAME), re.escape(OURS)),
-    re.MULTILINE,
-)
+_LINE = r'(?m)^[ \t]*File "(?:%s|%s)[^"\n]*", line \d+, in .*\n(?:    .*\n)*(?:[ \t]*\n)?' % (re.escape(NAME), re.escape(OURS))
 
 
 def left_out(text: str) -> str:
@@ -46,7 +43,7 @@ def left_out(text: str) -> str:
 
     The message of a TensorFlow error contains a traceback if Python code of a pipeline has raised.
     """
-    return _LINE.sub("", text) if NAME in text or OURS in text else text
+    return re.sub(_LINE, "", text) if NAME in text or OURS in text else text
 
 
 def cut(error: BaseException) -> BaseException:
