@@ -27,7 +27,7 @@ from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import cluster
 from akrunner.leftovers import keeper
 from akrunner.wire.ending import HOST
-from tests import hosts, java, starts
+from tests import guard_forks, hosts, java, starts
 
 # the same examples every time, and no time limit on a busy machine
 settings.register_profile("akrunner", deadline=None, derandomize=True)
@@ -197,9 +197,9 @@ def _parents() -> dict[int, int]:
 
 
 def _near(parents: Mapping[int, int]) -> list[int]:
-    """Children of this process, and the hosts of it, without the processes that hosts and workers are forked from."""
-    server, template = hosts.server(), starts.server()
-    return [pid for pid, parent in parents.items() if parent in (os.getpid(), server or -1) and pid not in (server, template)]
+    """Children of this process, and the hosts of it, without the processes that hosts, workers and guards are forked from."""
+    server, templates = hosts.server(), (hosts.server(), starts.server(), guard_forks.server())
+    return [pid for pid, parent in parents.items() if parent in (os.getpid(), server or -1) and pid not in templates]
 
 
 def of_jobs(tmpdir: str) -> list[psutil.Process]:

@@ -38,7 +38,7 @@ akrunner.verbs akrunner.trial akrunner.planning.plan akrunner.planning.making ak
 akrunner.packing.verbs akrunner.packing.filejob akrunner.packing.rowjob akrunner.packing.job akrunner.packing.source akrunner.pai_mode.job
 akrunner.pai_mode.shell.run akrunner.tables.upload duckdb pyarrow.parquet pyarrow.dataset pyarrow.csv pyarrow.json pyarrow.ipc numpy rich.console
 rich.progress rich.markdown typer.rich_utils typer._adapters asyncio fsspec.implementations.local fsspec.implementations.chained importlib.readers
-pydantic.type_adapter pydantic.json_schema pydantic.types sqlglot
+pydantic.type_adapter pydantic.json_schema pydantic.types sqlglot akrunner.launch.process tests.forked.worker_forks
 """.split()
 
 
@@ -74,6 +74,8 @@ class _Server:
 
 
 _server: list[_Server] = []
+#: where the process is made that the worker processes of their jobs are forked from (`tests/forked/worker_forks.py`); "": they start as they do for users
+forks = ""
 #: the processor's seconds of each host whose end has been heard, with those of what it has waited for
 spent: list[float] = []
 _starting = threading.Lock()
@@ -110,6 +112,7 @@ class Popen:
             "env": dict(os.environ if env is None else env),
             "cwd": os.path.abspath(os.fspath(cwd or ".")),
             "session": start_new_session,
+            "forks": forks,
         }
         self._told = _there().ask(order, [theirs_in, theirs_out, theirs_err])
         for end in ends:
@@ -304,6 +307,11 @@ def _become(order: dict[str, Any], standard: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(order["env"])
     tempfile.tempdir = None
+    if order["forks"]:
+        from akrunner.launch import process
+        from tests.forked import worker_forks
+
+        worker_forks.begin_in_host(process, os.getppid(), order["forks"])
     main = types.ModuleType("__main__")
     words = order["words"]
     if words[0] == "-c":

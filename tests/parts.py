@@ -27,7 +27,7 @@ from typing import Any
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
-from tests import hosts, java, starts
+from tests import guard_forks, hosts, java, starts
 from tests.processes import number_of
 
 #: marker -> what ends its start in a test that has none of the markers, with these words. (Not in tests on Flink: they share what one of them has
@@ -316,7 +316,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.config.option.times:
         item.stash[_BEGAN] = _processor()
     marked = {mark.name for mark in item.iter_markers()}
-    starts.choose(marked, item.nodeid)
+    starts.choose(marked, item.nodeid, str(item.config._tmp_path_factory.getbasetemp()))  # type: ignore[attr-defined]
+    guard_forks.choose(marked, item.nodeid)
     for markers, (name, value) in UNMARKED.items():
         there = os.environ.get(name)
         if marked.isdisjoint(markers):

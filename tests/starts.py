@@ -9,9 +9,11 @@
 A fork is what Python would have started: a child of pytest's process, with the arguments, descriptors, environment and files of its own. Only
 what can be such a fork is one: the worker process of a job that a test runs in pytest's own process, with this interpreter, whose environment,
 limits and files lead to the same imports. All else, and all in tests with the markers `cold`, `tensorflow`, `matrix` and `flink`, starts as it
-does for users, as do the jobs of `tests/hosts.py` and of commands.
+does for users.
 
-Agents on Flink have another template (`tests/forked/worker_forks.py`), which a file tells them to ask: it is there in tests that want forks.
+Agents on Flink have another template (`tests/forked/worker_forks.py`), which a file tells them to ask: it is there in tests that want forks. So have
+hosts and commands of `tests/hosts.py`, which are told when they are started; not in tests with the marker `cold`, nor in those of warm workers,
+which tell forks by their parents.
 """
 
 from __future__ import annotations
@@ -28,22 +30,25 @@ import tempfile
 import threading
 import types
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 from akrunner.launch import process
 from akrunner.launch.bundle import bundle_bytes
 from akrunner.spares.wanted import surroundings
+from tests import hosts
 
 #: system -> number of its call `clone`, whose first argument is the flags
-_CLONE = {"x86_64": 56, "aarch64": 220}
+CLONE = {"x86_64": 56, "aarch64": 220}
 #: what is read when Python starts, and when numpy is imported
 _EARLY = ("PYTHON", "LANG", "LC_", "TZ", "LD_", "MALLOC", "GLIBC", "NPY_", "NUMPY", "VIRTUAL_ENV", "COVERAGE", "ASAN", "TSAN")
 #: markers of tests whose workers start cold, or are taken from `tests/warmth.py`
 _OTHERS = {"cold", "tensorflow", "matrix", "flink"}
 #: ends of processes are those of a process that Python has started
-_CRASHES = "tests/contract/test_crash_"
+CRASHES = "tests/contract/test_crash_table.py"
+#: whose hosts start their workers as they do for users: a template is not their child
+_COLD_IN_HOSTS = (CRASHES, "tests/contract/test_warm.py", "tests/contract/test_kept.py", "tests/chaos/")
 #: bytes of an environment that a fork can have
 _ROOM = 1 << 16
 _TEMPLATE = Path(__file__).with_name("worker_template.py")
@@ -136,7 +141,7 @@ def _early(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _template() -> _Template | None:
     """The one of this process; None where there can be none."""
-    if platform.system() != "Linux" or platform.machine() not in _CLONE:
+    if platform.system() != "Linux" or platform.machine() not in CLONE:
         return None
     # a worker ends with the thread that has started its parent
     if not _templates and threading.current_thread() is threading.main_thread():
@@ -155,7 +160,7 @@ def _popen(words: Sequence[str], **options: Any) -> Any:
                 inherited = options["pass_fds"]
                 order = {
                     "words": list(words), "env": options["env"], "cwd": options["cwd"],
-                    "numbers": [0, 1, 2, *inherited], "clone": _CLONE[platform.machine()],
+                    "numbers": [0, 1, 2, *inherited], "clone": CLONE[platform.machine()],
                 }  # fmt: skip
                 with open(os.devnull, "rb") as nothing:
                     pid = found.fork(order, [nothing.fileno(), options["stdout"], options["stderr"], *inherited])
@@ -186,16 +191,18 @@ _SHIM = types.SimpleNamespace(**{**vars(subprocess), "Popen": _popen})
 _POPEN = subprocess.Popen
 
 
-def choose(marked: Collection[str], test: str = "") -> None:
-    """Have the jobs of a test start their workers in the way that is its. Args: marked: the names of its markers; test: its id."""
+def choose(marked: Set[str], test: str = "", folder: str = "") -> None:
+    """Have the jobs of a test start their workers in the way that is its. Args: marked: the names of its markers; test: its id; folder: a directory of
+    this process, "" if hosts are to start theirs as they do for users."""
     global _first, _asking
     if "_first" not in globals():
         _first = _First()
     if "flink" in marked:
-        _asking = "cold" not in marked and not test.startswith(_CRASHES)
+        _asking = "cold" not in marked and not test.startswith(CRASHES)
         for file in _files:
             _tell(file)
-    process.subprocess = _SHIM if _OTHERS.isdisjoint(marked) and not test.startswith(_CRASHES) else subprocess  # type: ignore[assignment, attr-defined]
+    hosts.forks = folder if marked.isdisjoint({"cold", "flink", "matrix"}) and not test.startswith(_COLD_IN_HOSTS) else ""
+    process.subprocess = _SHIM if _OTHERS.isdisjoint(marked) and not test.startswith(CRASHES) else subprocess  # type: ignore[assignment, attr-defined]
 
 
 def tell(file: Path) -> None:

@@ -1,7 +1,8 @@
 """The process that `tests/starts.py` forks worker processes from, in a bundle beside the worker half: it imports nothing that a worker does not.
-And the one of agents on Flink (`tests/forked/worker_forks.py`), which may have imported TensorFlow, too.
+And the one of agents on Flink (`tests/forked/worker_forks.py`), which may have imported TensorFlow, too; and the one of guards
+(`tests/guard_forks.py`).
 
-It serves before the first lines of the bundle run, and those run in each fork.
+It serves before the first lines of the bundle, or of a guard's program, run, and those run in each fork.
 """
 
 from __future__ import annotations
@@ -95,6 +96,31 @@ def _threads_in_a_fork(template: Any) -> bool:
         os._exit(0)
     os.waitpid(pid, 0)
     return bool(set(template._threads()) - template._SURVIVE)
+
+
+def serve_guards() -> None:
+    """Fork a guard for each order, until nobody asks any more. Returns in each of them."""
+    asked = socket.socket(fileno=int(sys.argv[1]))
+    gc.collect()
+    gc.freeze()
+    while True:
+        size, descriptors, _, _ = socket.recv_fds(asked, 10, 1)
+        if not size:
+            os._exit(0)
+        order = json.loads(asked.recv(int(size), socket.MSG_WAITALL))
+        pid = _fork(order["clone"])
+        if pid == 0:
+            os.setsid()
+            os.dup2(descriptors[0], 0)
+            os.close(descriptors[0])
+            asked.close()
+            _show(_ARGUMENTS, order["words"])
+            del sys.path[0], sys.modules[__name__]
+            sys.argv[1:] = order["words"][5:]
+            sys.orig_argv[:] = order["words"]
+            return
+        os.close(descriptors[0])
+        asked.sendall(b"%d\n" % pid)
 
 
 class _Agents:

@@ -10,6 +10,8 @@ The agent starts and waits for its process as it does for users, by `subprocess.
 the parent, and the worker process is told that it is. Only what can be such a fork is one: under the interpreter that the tests have, without files,
 variables or limits that would have it import something else, and while the file that `tests/starts.py` writes says so. All else starts as it does for
 users.
+
+So do hosts of `tests/hosts.py`, whose tests allow it, for worker processes of scripts without TensorFlow.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ import re
 import resource
 import socket
 import subprocess
+import sys
 import tempfile
+import types
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 #: variable with the path of the file that is there while tests fork, and says which interpreter they have
 FILE = "AKRUNNER_TESTS_FORK"
@@ -62,6 +66,20 @@ _TENSORFLOW = re.compile(rb"^\s*(?:import|from)\s+(?:tensorflow|keras|tf_keras|a
 
 #: pid of a fork -> where its end is told
 _ends: dict[int, socket.socket] = {}
+
+
+class _Asker(NamedTuple):
+    """Who asks for forks. Attributes: python: the interpreter that they have; session: while it is there, so is the template; folder: where the
+    template has its files until it has imported them; host: whether it is no agent."""
+
+    python: str
+    session: int
+    folder: str
+    host: bool = False
+
+
+#: this process, where it is a host
+_host: list[_Asker] = []
 
 
 class _Popen(subprocess.Popen):  # type: ignore[type-arg]
@@ -104,29 +122,44 @@ def begin() -> None:
     os.wait4 = _wait4
 
 
+def begin_in_host(process: Any, session: int, folder: str) -> None:
+    """Have the jobs of this host ask for forks. Args: process: `akrunner.launch.process`; session, folder: as of `_Asker`."""
+    _host[:] = [_Asker(sys.executable, session, folder, host=True)]
+    process.subprocess = types.SimpleNamespace(**{**vars(subprocess), "Popen": _Popen})
+    process.os = types.SimpleNamespace(**{**vars(os), "wait4": _wait4})
+
+
+def _asker() -> _Asker | None:
+    """This process; None where it is to start what it wants."""
+    if _host:
+        return _host[0]
+    try:
+        told = json.loads(Path(os.environ[FILE]).read_text())
+    except (KeyError, OSError, ValueError):
+        return None
+    return _Asker(told["python"], os.getsid(0), os.path.dirname(os.environ[FILE]))
+
+
 def _is_worker(words: Any) -> bool:
     return not isinstance(words, (str, bytes)) and words[2:3] == ["run"] and os.path.basename(words[1]) == "bundle.zip"
 
 
 def _forked(words: Sequence[str], options: Mapping[str, Any]) -> int | None:
     """The pid of a new fork; None where there can be none."""
-    try:
-        told = json.loads(Path(os.environ[FILE]).read_text())
-    except (KeyError, OSError, ValueError):
-        return None
-    if words[0] != told["python"]:
+    asker = _asker()
+    if asker is None or words[0] != asker.python:
         return None
     environ, cwd = options["env"], options["cwd"]
     module = _module(cwd)
-    if not _alike(environ, cwd, module):
+    if (asker.host and module != "numpy") or not _alike(environ, cwd, module):
         return None
     names = [name for place in [cwd, *_places(environ, of_a_job=True)] for name in _names(place) if name != "akrunner"]
     order = {
         "words": list(words), "env": environ, "cwd": cwd, "numbers": [0, 1, 2, *options["pass_fds"]], "names": names,
-        "path": _places(environ), "parent": os.getpid(), "session": os.getsid(0),
+        "path": _places(environ), "parent": os.getpid(), "session": asker.session,
     }  # fmt: skip
     with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-        asked = stack.enter_context(_template(words[0], words[1], module))
+        asked = stack.enter_context(_template(asker, words[1], module))
         nothing = stack.enter_context(open(os.devnull, "rb"))
         text = json.dumps(order).encode()
         descriptors = [nothing.fileno(), options["stdout"], options["stderr"], *options["pass_fds"]]
@@ -175,7 +208,7 @@ def _alike(environ: Mapping[str, str], folder: str, module: str) -> bool:
 
     if sum(len(os.fsencode(name)) + len(os.fsencode(value)) + 2 for name, value in environ.items()) > _ROOM:
         return False
-    if not all(map(os.path.isabs, environ.get("PYTHONPATH", "").split(os.pathsep))):
+    if not all(map(os.path.isabs, _places(environ))):
         return False
     mine, its = [
         {
@@ -191,19 +224,22 @@ def _alike(environ: Mapping[str, str], folder: str, module: str) -> bool:
 def _places(environ: Mapping[str, str], of_a_job: bool | None = None) -> list[str]:
     """The entries of PYTHONPATH. Args: of_a_job: only those that Flink has unpacked for a job; False: only the others."""
     places = environ.get("PYTHONPATH", "").split(os.pathsep)
-    return [place for place in places if of_a_job is None or (_OF_A_JOB in place) == of_a_job]
+    return [place for place in places if place and (of_a_job is None or (_OF_A_JOB in place) == of_a_job)]
 
 
-def _template(python: str, bundle: str, module: str) -> socket.socket:
+def _template(asker: _Asker, bundle: str, module: str) -> socket.socket:
     """A connection to the template, which is started if there is none. Args: module: what it imports besides the worker half."""
     from akrunner.cluster.resources import THREADS
     from akrunner.spares.wanted import early, surroundings
 
     environ = {name: value for name, value in early(os.environ).items() if name not in THREADS and not name.startswith(_FLINKS)}
+    if asker.host:
+        # each test has others, which numpy does not read
+        environ = {name: value for name, value in environ.items() if name.startswith(_EARLY)}
     environ["PYTHONPATH"] = os.pathsep.join(_places(os.environ, of_a_job=False))
     data = Path(bundle).read_bytes()
     what = [
-        python,
+        asker.python,
         module,
         sorted(environ.items()),
         sorted(surroundings().items()),
@@ -222,15 +258,15 @@ def _template(python: str, bundle: str, module: str) -> socket.socket:
                 server.bind(name)
                 # who asks meanwhile waits, which is shorter than to import the same
                 server.listen(64)
-                _start(python, module, data, environ, server.fileno())
+                _start(asker, module, data, environ, server.fileno())
         asked.connect(name)
     return asked
 
 
-def _start(python: str, module: str, data: bytes, environ: Mapping[str, str], server: int) -> None:
+def _start(asker: _Asker, module: str, data: bytes, environ: Mapping[str, str], server: int) -> None:
     """Start a template. It is nobody's child. Args: data: the bundle's; server: where it is asked."""
     # beside the file, as no job has anything there; the template removes it when it has imported everything
-    folder = tempfile.mkdtemp(prefix="template-", dir=os.path.dirname(os.environ[FILE]))
+    folder = tempfile.mkdtemp(prefix="template-", dir=asker.folder)
     path = os.path.join(folder, "bundle.zip")
     with zipfile.ZipFile(path, "w") as archive:
         source = Path(folder, "source.zip")
@@ -245,7 +281,7 @@ def _start(python: str, module: str, data: bytes, environ: Mapping[str, str], se
     try:
         # goes on as a child of nobody's
         subprocess.run(
-            [python, path, "serve", str(server), str(ours), module, str(os.getsid(0)), "-" * 1000],
+            [asker.python, path, "serve", str(server), str(ours), module, str(asker.session), "-" * 1000],
             stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
             pass_fds=[server, ours], cwd="/", env=everything, start_new_session=True, check=True,
         )  # fmt: skip
