@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import akrunner
+from akrunner.engines.flink.host.client import is_beside_tasks
 from tests.trees import head, kinds, nodes
 
 ROOT = Path(akrunner.__file__).parent
@@ -693,6 +694,20 @@ def test_an_agent_imports_only_what_flinks_python_has() -> None:
     """By way of every module of akrunner that its own modules import, and of the packages around these."""
     for module, name in _brought("akrunner.engines.flink.taskmanager", lambda path: read(path).top):
         assert name.partition(".")[0] in STDLIB | FLINKS_PACKAGES, f"{module} imports {name}"
+
+
+def test_the_package_for_agents_has_all_that_they_import() -> None:
+    todo, seen = {name for name in MODULES if name.startswith("akrunner.engines.flink.taskmanager")}, set[str]()
+    while todo:
+        seen.add(module := todo.pop())
+        # the engine that the package `flink` hands to hosts
+        todo |= _reached(MODULES[module]) - {"akrunner.engines.flink.host.engine"} - seen
+    assert len(seen) > 100
+    for module in seen:
+        path = str(MODULES[module].relative_to(ROOT))
+        assert is_beside_tasks(path), (
+            f"what agents import, {module}, is not in their package: _BESIDE_TASKS in flink/host/client.py"
+        )
 
 
 #: what values are made of

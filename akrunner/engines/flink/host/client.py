@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 import zipfile
+from collections.abc import Iterator
 from importlib import util
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -27,9 +28,17 @@ _LINE_BYTES = 16 << 20
 PACKAGE = "akrunner.pyz"
 _ASK_SECONDS = 5.0
 #: files that modules read which run there: the codes of errors
-_DATA = (os.path.join("akrunner", "codes", "index.json"),)
-#: rooms of which nothing is imported beside a task
-_NOT_THERE = ("alink", "cli")
+_DATA = (os.path.join("codes", "index.json"),)
+#: where the modules are that agents import, besides those directly in `akrunner`
+_BESIDE_TASKS = (
+    *(f"{room}{os.sep}" for room in ("cluster", "codec", "codes", "io", "launch", "leftovers", "wire")),
+    os.path.join("engines", "__init__.py"),
+    os.path.join("engines", "flink", ""),
+)
+#: of these, the host's own
+_HOSTS = os.path.join("engines", "flink", "host", "")
+#: rooms of which neither agents nor the host of a detached job import anything
+_NOT_IMPORTED = tuple(f"{room}{os.sep}" for room in ("alink", "checkup", "cli", "packing", "pai_mode", "starters", "worker"))
 _PACKAGE = str(Path(__file__).resolve().parents[3])
 
 
@@ -95,7 +104,7 @@ class Client:
         java: JAVA_HOME.
         cluster: the cluster to submit to; None for a cluster inside that process.
     Attributes:
-        package: the path of akrunner as a zip.
+        package: the path of a zip with what agents import of akrunner.
         folder: its temp directory.
     Raises:
         StartError: the process cannot be started.
@@ -104,6 +113,7 @@ class Client:
     def __init__(self, python: str, java: str, cluster: Address | None = None) -> None:
         self._cluster = cluster
         self._closed = False
+        self._lock = threading.Lock()
         with ours(StartError, "no directory can be made for what submits to Flink (TMPDIR)"):
             self.folder = leftovers.temp_folder("akrunner-flink-")
         try:
@@ -115,7 +125,7 @@ class Client:
 
     def _start(self, python: str, java: str) -> None:
         self.package = os.path.join(self.folder, PACKAGE)
-        write_package(self.package)
+        write_package(self.package, whole=False)
         self._log = open(os.path.join(self.folder, "flink.txt"), "ab")
         # files that PyFlink and Java leave in the temp directory are removed with the folder; Java uses its quicker compiler,
         # as it has no rows to work on
@@ -162,8 +172,18 @@ class Client:
             return job
         remote = self._cluster.flink_options if self._cluster is not None else None
         brings = brings_python(self._cluster)
-        self._write({"submit": number, "package": self.package, "remote": remote, "brings_python": brings, **order})
+        package = self._whole_package() if "archive" in order else self.package
+        self._write({"submit": number, "package": package, "remote": remote, "brings_python": brings, **order})
         return job
+
+    def _whole_package(self) -> str:
+        """Return the path of akrunner as a zip, for the host of a detached job."""
+        path = os.path.join(self.folder, "whole", PACKAGE)
+        with self._lock:
+            if not os.path.exists(path):
+                os.mkdir(os.path.dirname(path))
+                write_package(path)
+        return path
 
     def cancel(self, job: Submission) -> None:
         """Ask Flink to end the job; does nothing if it has ended."""
@@ -262,23 +282,35 @@ def brings_python(cluster: Address | None) -> bool:
         return True  # bringing it does no harm
 
 
-def write_package(path: str) -> None:
+def write_package(path: str, whole: bool = True) -> None:
     """Write akrunner itself as a zip that TaskManagers import from, as it is.
 
     Beside each module is its bytecode, which Python uses there if the version of Python is the same as this one's.
     Without it, every process would compile every module from the zip: 0.2 s for each subtask.
+
+    Args:
+        whole: all of akrunner; False: only what agents import, a third of that.
     """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for folder, _, names in os.walk(_PACKAGE):
-            for name in names:
-                full = os.path.join(folder, name)
-                inside = os.path.join("akrunner", os.path.relpath(full, _PACKAGE))
-                if inside in _DATA:
-                    archive.write(full, inside)
-                if name.endswith(".py"):
-                    archive.write(full, inside)
-                    if inside.split(os.sep)[1] not in _NOT_THERE:
-                        archive.writestr(inside + "c", _bytecode(full))
+        for full, inside in _files(whole):
+            archive.write(full, os.path.join("akrunner", inside))
+            if inside.endswith(".py") and not inside.startswith(_NOT_IMPORTED):
+                archive.writestr(os.path.join("akrunner", inside + "c"), _bytecode(full))
+
+
+def _files(whole: bool) -> Iterator[tuple[str, str]]:
+    """Yield (path, path in akrunner's directory) of what the package has. Args: whole: as for `write_package`."""
+    for folder, _, names in os.walk(_PACKAGE):
+        for name in names:
+            full = os.path.join(folder, name)
+            inside = os.path.relpath(full, _PACKAGE)
+            if (name.endswith(".py") or inside in _DATA) and (whole or is_beside_tasks(inside)):
+                yield full, inside
+
+
+def is_beside_tasks(file: str) -> bool:
+    """Whether agents may import it. Args: file: a path in akrunner's directory."""
+    return os.sep not in file or (file.startswith(_BESIDE_TASKS) and not file.startswith(_HOSTS))
 
 
 def _bytecode(path: str) -> bytes:

@@ -19,10 +19,10 @@ from akrunner.engines.flink.host.rest import Address
 from tests.unit.engines.flink.host.test_rest import answering, saying
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> str:
+@pytest.fixture(params=[True, False], ids=["whole", "for agents"])
+def package(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     path = str(tmp_path / "akrunner.pyz")
-    write_package(path)
+    write_package(path, whole=request.param)
     return path
 
 
