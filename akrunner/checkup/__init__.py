@@ -170,7 +170,7 @@ def _environments(given: PathLike | SequenceNotStr[PathLike] | None) -> list[str
 
 def _check_master(master: str) -> None:
     """Check the address of a Flink cluster. Raises: ConfigError: it is no address."""
-    from akrunner.engines.flink.host.rest import Address
+    from akrunner.engines.flink.rest import Address
 
     if not isinstance(master, str):
         raise ConfigError(f"flink_master must be the REST address of a cluster, 'host:port' or a URL, not {shown(master)}")

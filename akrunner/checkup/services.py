@@ -17,7 +17,7 @@ from importlib import metadata
 from akrunner.checks import path_shown
 from akrunner.checkup.lines import BROKEN, LOOK, OK, Line
 from akrunner.engines.flink.host.java import java_home
-from akrunner.engines.flink.host.rest import Rest
+from akrunner.engines.flink.rest import Rest
 from akrunner.errors import ClusterError, ConfigError, StartError
 from akrunner.foreign import in_words
 from akrunner.launch.asking import ask

@@ -16,8 +16,8 @@ from typing import Any, Literal, get_args
 
 from akrunner import leftovers
 from akrunner.engines.flink.host.engine import FlinkEngine
-from akrunner.engines.flink.host.rest import Rest
 from akrunner.engines.flink.program.submit import ENDED, NOT_TAKEN_OVER, SUSPENDED, TAKE_OVER_SECONDS
+from akrunner.engines.flink.rest import Rest
 from akrunner.engines.flink.schemas import schema_text
 from akrunner.engines.flink.taskmanager.detached_host import unmarked
 from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostError

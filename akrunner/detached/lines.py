@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from akrunner.detached.jobs import Patience, Status, status
 from akrunner.detached.kept import MARK
-from akrunner.engines.flink.host.rest import Rest
+from akrunner.engines.flink.rest import Rest
 from akrunner.errors import ClusterError, ConfigError
 
 _FOLLOW_SECONDS = 2.0

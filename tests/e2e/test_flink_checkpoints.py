@@ -22,7 +22,7 @@ import pytest
 
 from akrunner.engines.flink.host import cluster
 from akrunner.engines.flink.host.java import java_home
-from akrunner.engines.flink.host.rest import Rest
+from akrunner.engines.flink.rest import Rest
 from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left, of_jobs, start_cluster, taskmanager_of
 
 pytestmark = pytest.mark.flink

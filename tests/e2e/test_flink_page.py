@@ -56,7 +56,7 @@ from pyflink.table import StreamTableEnvironment
 
 import akrunner
 from akrunner import detached, flink
-from akrunner.engines.flink.host.rest import Address
+from akrunner.engines.flink.rest import Address
 from akrunner.engines.flink.program.submit import environment_of
 
 # the interpreter of this program has no TensorFlow

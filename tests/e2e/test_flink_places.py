@@ -23,7 +23,7 @@ from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import watch
 from akrunner.engines.flink.host.client import Submission
 from tests.conftest import Script
-from tests.unit.engines.flink.host.test_rest import answering, saying
+from tests.unit.engines.flink.test_rest import answering, saying
 
 pytestmark = pytest.mark.slow
 

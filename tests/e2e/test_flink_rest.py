@@ -12,7 +12,7 @@ import akrunner
 from akrunner import detached
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import cluster
-from akrunner.engines.flink.host.rest import CREDENTIALS
+from akrunner.engines.flink.rest import CREDENTIALS
 from tests.conftest import FLINK, Script, nothing_is_left
 from tests.servers import proxy
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from akrunner.checks import check_path, check_url
-from akrunner.engines.flink.host.rest import Address
+from akrunner.engines.flink.rest import Address
 from akrunner.errors import AkrunnerError, ConfigError, ModelError, SinkError, SourceError
 from akrunner.foreign import ours, secrets
 from akrunner.io.ak import ak_source

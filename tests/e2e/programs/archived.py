@@ -14,8 +14,8 @@ from pyflink.table import StreamTableEnvironment
 
 import akrunner
 from akrunner import flink
-from akrunner.engines.flink.host.rest import Address
 from akrunner.engines.flink.program.submit import environment_of
+from akrunner.engines.flink.rest import Address
 
 MASTER, PYTHON, SCRIPT = sys.argv[1:]
 OPTIONS = {"data_format": "columns", "output_schema": "a bigint, x double", "python_env": PYTHON, "num_workers": 2}

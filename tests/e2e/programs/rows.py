@@ -13,9 +13,9 @@ from pyflink.table import DataTypes, StreamTableEnvironment
 
 import akrunner
 from akrunner import flink
-from akrunner.engines.flink.host.rest import Address
 from akrunner.engines.flink.program import bridge
 from akrunner.engines.flink.program.submit import environment_of
+from akrunner.engines.flink.rest import Address
 
 MASTER, PYTHON, SCRIPTS = sys.argv[1:]
 environment = environment_of(Configuration(), Address.of(MASTER).flink_options, brings_python=False)

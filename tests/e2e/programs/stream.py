@@ -15,8 +15,8 @@ from pyflink.table import StreamTableEnvironment
 import akrunner
 from akrunner import flink
 from akrunner.engines.flink.host.remote import RemoteProcess
-from akrunner.engines.flink.host.rest import Address
 from akrunner.engines.flink.program.submit import environment_of
+from akrunner.engines.flink.rest import Address
 
 MASTER, PYTHON, SCRIPT, OUT, ROWS, RATE, SAVEPOINT = sys.argv[1:]
 OPTIONS = {"output_schema": "a bigint", "data_format": "columns", "python_env": PYTHON}

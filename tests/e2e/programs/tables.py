@@ -14,8 +14,8 @@ from pyflink.table import EnvironmentSettings, Schema, StreamTableEnvironment, T
 
 import akrunner
 from akrunner import flink
-from akrunner.engines.flink.host.rest import Address
 from akrunner.engines.flink.program.submit import environment_of
+from akrunner.engines.flink.rest import Address
 
 MASTER, PYTHON, SCRIPTS = sys.argv[1:]
 ENGINE = flink.FlinkEngine()

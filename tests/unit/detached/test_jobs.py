@@ -20,7 +20,7 @@ from akrunner.errors import ClusterError, ConfigError, JobManagerLostError
 from akrunner.io.limits import check_time
 from akrunner.options import naming, of_verb
 from akrunner.options.declared import Option
-from tests.unit.engines.flink.host.test_rest import answering, saying
+from tests.unit.engines.flink.test_rest import answering, saying
 
 JOB = {"jid": "abc", "name": "akrunner a.py [12]", "start-time": 1, "duration": 1, "tasks": {"total": 2, "running": 2}}
 

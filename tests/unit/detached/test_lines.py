@@ -11,10 +11,10 @@ import pytest
 
 from akrunner import detached
 from akrunner.detached import jobs, lines
-from akrunner.engines.flink.host.rest import Rest
+from akrunner.engines.flink.rest import Rest
 from akrunner.errors import JobManagerLostError
 from tests.unit.detached.test_jobs import known
-from tests.unit.engines.flink.host.test_rest import answering, saying
+from tests.unit.engines.flink.test_rest import answering, saying
 
 Answer = Callable[[socket.socket], None]
 UNAVAILABLE = saying(b"", "503 Service Unavailable")

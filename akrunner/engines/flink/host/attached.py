@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from akrunner.cluster.failure import is_last
 from akrunner.engines.base import Outcome
-from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.engines.flink.host.subtasks import Subtasks
+from akrunner.engines.flink.rest import Address, Rest
 from akrunner.engines.flink.threads import words_of
 from akrunner.errors import (
     AkrunnerError,

@@ -18,7 +18,7 @@ from typing import IO, Protocol
 
 from akrunner import leftovers
 from akrunner.engines.flink import threads
-from akrunner.engines.flink.host.rest import HEADERS, Address, Rest
+from akrunner.engines.flink.rest import HEADERS, Address, Rest
 from akrunner.engines.flink.program.submit import ENDED, Order, Word
 from akrunner.errors import ClusterError, StartError
 from akrunner.foreign import ours

@@ -21,7 +21,7 @@ from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
 from akrunner.engines.flink.host.client import Client, Submitter
 from akrunner.engines.flink.host.issue import check_libraries, issued
 from akrunner.engines.flink.host.java import java_home
-from akrunner.engines.flink.host.rest import Address, Rest
+from akrunner.engines.flink.rest import Address, Rest
 from akrunner.engines.flink.host.table import FlinkTable, ProgramGraph
 from akrunner.engines.flink.host.there import check_slots, check_version, pyflink_version, reachable_host
 from akrunner.engines.flink.program.submit import Order

@@ -20,9 +20,9 @@ from pyflink.table.types import _to_java_data_type, create_arrow_schema
 from pyflink.util.java_utils import load_java_class
 
 from akrunner.engines.flink.host.client import brings_python
-from akrunner.engines.flink.host.rest import HEADERS, Address
 from akrunner.engines.flink.program import bridge
 from akrunner.engines.flink.program.submit import environment_of, words
+from akrunner.engines.flink.rest import HEADERS, Address
 from akrunner.errors import ConfigError
 
 _ROWS = 4096

@@ -12,10 +12,10 @@ from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.host.client import Submitter
 from akrunner.engines.flink.host.control_server import ControlServer
 from akrunner.engines.flink.host.issue import JobKeys
-from akrunner.engines.flink.host.rest import Address, Rest
 from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.watch import Watch
 from akrunner.engines.flink.program.submit import ENDED, SUSPENDED, Order
+from akrunner.engines.flink.rest import Address, Rest
 from akrunner.errors import AkrunnerError, ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
 
 _TICK = 0.1

@@ -18,7 +18,7 @@ from akrunner import leftovers
 from akrunner.engines.flink.host.client import PACKAGE, Submission, write_package
 from akrunner.engines.flink.program.submit import NOT_TAKEN_OVER, SUSPENDED, TAKE_OVER_SECONDS, Order, States, words
 from akrunner.engines.flink.threads import words_of
-from akrunner.errors import AkrunnerError, ConfigError
+from akrunner.errors import AkrunnerError, ClusterError, ConfigError
 from akrunner.io.pairing import Pairing
 from akrunner.io.table import TableSource
 from akrunner.spec import JobSpec, Mode
@@ -147,8 +147,8 @@ def _watch(job: Submission, running: Any, hurried: threading.Event) -> None:
         if job.state == "FAILED":
             running.result()
     except BaseException as e:
-        # words of Java, or a fault of akrunner
-        job.fault = not type(e).__module__.startswith(("py4j", "pyflink"))
+        # words of Java, a cluster that does not answer any more, or a fault of akrunner
+        job.fault = not (isinstance(e, ClusterError) or type(e).__module__.startswith(("py4j", "pyflink")))
         job.failed = words_of("flink", e) if job.fault else words(e)
     finally:
         job.ended.set()
@@ -246,7 +246,7 @@ class ProgramGraph:
         """
         from akrunner.engines.flink.program import bridge
 
-        running = bridge.running(result)
+        running = bridge.running(result, self._source)
         if self._watching is None:
             self._watching = _watched(self._submission, running, self._hurried)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import socket
 import time
 
-from akrunner.engines.flink.host.rest import Address, Rest
+from akrunner.engines.flink.rest import Address, Rest
 from akrunner.errors import ConfigError
 from akrunner.launch.interpreters import pyflink_of
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from akrunner.engines.flink.host.rest import Address, Rest
+from akrunner.engines.flink.rest import Address, Rest
 from akrunner.errors import ClusterError, JobManagerLostError
 
 _EVERY_SECONDS = 1.0
@@ -29,7 +29,7 @@ class Watch:
     """
 
     def __init__(self, master: Address, job: Callable[[], str]) -> None:
-        self._rest = Rest(master, _ASK_SECONDS)
+        self._rest = Rest(master, _ASK_SECONDS, keep=True)
         self._job = job
         self.state = ""
         self._answered: float | None = None
@@ -66,6 +66,7 @@ class Watch:
             except Exception as e:
                 # a fault of akrunner counts as silence, and is given as the reason
                 self._missed(f"{type(e).__name__}: {e}")
+        self._rest.close()
 
     def _ask(self) -> None:
         job = self._job()

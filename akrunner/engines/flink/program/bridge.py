@@ -33,6 +33,7 @@ from pyflink.util.java_utils import get_j_env_configuration
 from akrunner.column_types import UNITS, Family, type_of, wider
 from akrunner.engines.flink.program import rows
 from akrunner.engines.flink.program.submit import LOCAL, Order, words
+from akrunner.engines.flink.rest import Rest
 from akrunner.engines.flink.taskmanager.function import FedSubtask, Subtask
 from akrunner.errors import ConfigError
 from akrunner.spec import JobSpec, Mode
@@ -148,11 +149,11 @@ def submit(table: Table, job: JobSpec, package: str, order: Order, options: Mapp
         # the rows that the tasks write go to the submitter; Flink still wants a sink
         sink = get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink()
         out._j_data_stream.sinkTo(sink)
-        return Running(environment.execute_async(order["name"]))
+        return Running(environment.execute_async(order["name"]), master(table))
 
 
-def running(result: Any) -> Running:
-    """Return the job that executes a table.
+def running(result: Any, table: Table) -> Running:
+    """Return the job that executes a table of a program.
 
     Args:
         result: a TableResult or JobClient.
@@ -165,7 +166,7 @@ def running(result: Any) -> Running:
             "result: must be what execute_insert(), execute() or execute_async() returned for the job's table, not "
             f"{type(result).__name__}"
         )
-    return Running(client)
+    return Running(client, master(table))
 
 
 class Running:
@@ -173,14 +174,19 @@ class Running:
 
     Flink's SQL keeps its state by the thread that serves a connection, and the program's state would get mixed up with
     akrunner's.
+
+    Args:
+        master: the job's cluster, as `master` returns it. One that is elsewhere is asked itself for the job's state: Java makes a new
+            client for each question, which is ten times the work.
     """
 
-    def __init__(self, client: JobClient) -> None:
+    def __init__(self, client: JobClient, master: str) -> None:
         self._client = client
+        self._rest = Rest(master, keep=True) if master != "local" else None
         self._gateway = JavaGateway(gateway_parameters=get_gateway().gateway_parameters)
         self._ours = JobClient(JavaObject(client._j_job_client._target_id, self._gateway._gateway_client))
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """Flink's id of the job."""
         return str(self._client.get_job_id())
@@ -188,6 +194,8 @@ class Running:
     def state(self) -> str:
         """Return Flink's word for the job's state. Raises the error that the job failed with, if it ran on a local cluster: that one
         is gone with the job, and knows no state any more."""
+        if self._rest is not None:
+            return self._rest.state(self.id)
         try:
             return str(self._ours.get_job_status().result()).rsplit(".", 1)[-1]
         except Py4JError as e:
@@ -205,6 +213,8 @@ class Running:
 
     def close(self) -> None:
         self._gateway.close()
+        if self._rest is not None:
+            self._rest.close()
 
 
 def attach(

@@ -2,14 +2,15 @@
 
 ::
 
-    stdin    lines of JSON, each an `Order`: {"submit": number, ...}, {"cancel": number}, {"hurry": number}; when it ends, all jobs
-             that are not detached are cancelled, and the process ends
+    stdin    lines of JSON, each an `Order`: {"submit": number, ...}, {"cancel": number}, {"hurry": number}, {"look": number, ...}; when it
+             ends, all jobs that are not detached are cancelled, and the process ends
     stdout   lines of JSON, each a `Word`: {"of": number, "job": id}, {"of": number, "state": ...}, {"of": number, "failed": words}
 """
 
 from __future__ import annotations
 
 import atexit
+import functools
 import glob
 import json
 import os
@@ -19,7 +20,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
+
+if TYPE_CHECKING:
+    from akrunner.engines.flink.rest import Rest
 
 #: seconds between two questions about a job of which something is expected: it was submitted, cancelled or hurried a short time ago
 _POLL_SECONDS = 0.2
@@ -27,6 +31,8 @@ _EXPECTED_SECONDS = 15.0
 #: seconds between two questions about one that merely runs: each is work for the JobManager. Who watches the job asks it, too
 _RUNS_POLL_SECONDS = 2.0
 _CANCEL_SECONDS = 10.0
+#: seconds that the cluster may take to say it
+_ANSWER_SECONDS = 10.0
 #: the states of a job that has ended, in Flink's words
 ENDED = ("FINISHED", "FAILED", "CANCELED")
 #: the state of a job whose JobManager has gone, or has ceased to lead; another one may take the job over (high availability)
@@ -43,10 +49,13 @@ _TRACEBACK = "Traceback (most recent call last):"
 
 
 class Order(TypedDict, total=False):
-    """What the submitter wants: that a job is submitted, that one is cancelled, or that the end of one is said without delay.
+    """What the submitter wants: that a job is submitted, that one is cancelled, that the end of one is said without delay, or to know
+    whether this process can be used for another one.
 
     Attributes:
         submit: the number that the job gets; `cancel` and `hurry` have the number of a job that got one.
+        look: a number of its own: of it, FINISHED is said if the process can be used, or why it cannot.
+        since: only of `look`: when the process was started, in seconds since 1970.
         package: the path of akrunner as a zip.
         remote: Flink's options for the cluster's REST service; None for a cluster inside this process.
         brings_python: whether the job brings Flink's Python to the cluster.
@@ -63,6 +72,8 @@ class Order(TypedDict, total=False):
     submit: int
     cancel: int
     hurry: int
+    look: int
+    since: float
     package: str
     remote: Mapping[str, str] | None
     brings_python: bool
@@ -126,7 +137,7 @@ class States:
 
 def is_over(error: Exception) -> bool:
     """Whether no later answer can be another one: the error is none of a cluster elsewhere, but of what asks it."""
-    return type(error).__name__ != "Py4JJavaError" or LOCAL in str(error)
+    return type(error).__name__ not in ("Py4JJavaError", "ClusterError") or LOCAL in str(error)
 
 
 class Running:
@@ -134,11 +145,12 @@ class Running:
 
     Args:
         here: whether its cluster is inside this process: it is gone when the job has ended, and so is what it knows.
+        rest: is asked for the job's state; None: the client is, which makes a new client of Java's each time, ten times the work.
     Attributes:
         asked: when its state is to be asked for, in seconds of `time.monotonic`.
     """
 
-    def __init__(self, number: int, client: Any, here: bool = False) -> None:
+    def __init__(self, number: int, client: Any, here: bool = False, rest: Rest | None = None) -> None:
         self.number = number
         self.client = client
         self.state = ""
@@ -146,8 +158,13 @@ class Running:
         self._result = client.get_job_execution_result() if here else None
         self._pause = _POLL_SECONDS if here else _RUNS_POLL_SECONDS
         self.hurry()
-        self._states = States(lambda: str(client.get_job_status().result()).rsplit(".", 1)[-1])
-        say(Word(of=number, job=str(client.get_job_id())))
+        job = str(client.get_job_id())
+        self._rest = rest
+        self._states = States(functools.partial(rest.state, job) if rest is not None else self._said)
+        say(Word(of=number, job=job))
+
+    def _said(self) -> str:
+        return str(self.client.get_job_status().result()).rsplit(".", 1)[-1]
 
     def hurry(self) -> None:
         """Expect that the job's state changes soon."""
@@ -156,7 +173,12 @@ class Running:
 
     def look(self) -> bool:
         """Report what has become of the job. Returns whether it has ended. Raises: Exception: the cluster does not answer any more."""
-        ended = self._states.ended()
+        ended = True
+        try:
+            ended = self._states.ended()
+        finally:
+            if ended and self._rest is not None:
+                self._rest.close()
         now = time.monotonic()
         self.asked = now + (_POLL_SECONDS if now < self._expected else self._pause)
         state = self._states.state
@@ -212,7 +234,8 @@ def heed(word: Order, jobs: dict[int, Running]) -> None:
             if "archive" in word:
                 say(Word(of=word["submit"], job=str(detached(word).get_job_id())))
             else:
-                jobs[word["submit"]] = Running(word["submit"], submitted(word), word.get("remote") is None)
+                remote = word.get("remote")
+                jobs[word["submit"]] = Running(word["submit"], submitted(word), remote is None, _asked(remote))
         except BaseException as e:
             say(Word(of=word["submit"], failed=words(e)))
     elif word.get("cancel") in jobs:
@@ -222,6 +245,57 @@ def heed(word: Order, jobs: dict[int, Running]) -> None:
             say(Word(of=word["cancel"], failed=words(e)))
     elif word.get("hurry") in jobs:
         jobs[word["hurry"]].hurry()
+    elif "look" in word:
+        try:
+            why = changed(word["since"])
+        except BaseException as e:
+            why = words(e)
+        say(Word(of=word["look"], failed=why) if why else Word(of=word["look"], state="FINISHED"))
+
+
+def _asked(remote: Mapping[str, str] | None) -> Rest | None:
+    """Return what is asked for the state of a job. Args: remote: as in `Order`."""
+    if remote is None:
+        return None
+    from akrunner.engines.flink.rest import Address, Rest
+
+    return Rest(Address.from_options(remote), _ANSWER_SECONDS, keep=True)
+
+
+def changed(since: float) -> str:
+    """Return which file this process, or its Java, would load otherwise if it began now, in words; "" if there is none.
+
+    Args:
+        since: when it was started, in seconds since 1970.
+    Raises:
+        Exception: Java does not answer.
+    """
+    from pyflink.java_gateway import get_gateway
+
+    get_gateway().jvm.System.nanoTime()
+    # what comes into its own folder is for one job
+    own = os.path.join(os.getcwd(), "")
+    for path in _loaded():
+        try:
+            late = os.stat(path).st_mtime > since
+        except OSError:
+            # not each place to look for modules is there
+            late = path not in sys.path
+        if late and not os.path.join(path, "").startswith(own):
+            return f"{path} has changed"
+    return ""
+
+
+def _loaded() -> set[str]:
+    """Return the files of this process and its Java, and the directories in which Python looks for modules."""
+    import pyflink
+
+    home = os.path.dirname(pyflink.__file__)
+    settings = os.environ.get("FLINK_CONF_DIR", os.path.join(home, "conf"))
+    java = [os.path.join(os.environ["JAVA_HOME"], name) for name in ("release", os.path.join("bin", "java"))]
+    modules = [str(module.__file__) for module in list(sys.modules.values()) if getattr(module, "__file__", None)]
+    jars = glob.glob(os.path.join(home, "*", "*.jar"))
+    return {sys.executable, *java, *jars, *glob.glob(os.path.join(settings, "*")), *modules, *filter(None, sys.path)}
 
 
 def end(jobs: dict[int, Running]) -> None:

@@ -15,7 +15,7 @@ from akrunner.engines.base import Outcome, Stats
 from akrunner.engines.flink.host import attached as attached_module
 from akrunner.engines.flink.host.attached import Attached
 from akrunner.engines.flink.host.client import Submission
-from akrunner.engines.flink.host.rest import Address
+from akrunner.engines.flink.rest import Address
 from akrunner.errors import (
     ClusterError,
     ConfigError,

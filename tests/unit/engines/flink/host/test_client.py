@@ -15,8 +15,8 @@ from zipimport import zipimporter
 import pytest
 
 from akrunner.engines.flink.host.client import Client, Submission, brings_python, write_package
-from akrunner.engines.flink.host.rest import Address
-from tests.unit.engines.flink.host.test_rest import answering, saying
+from akrunner.engines.flink.rest import Address
+from tests.unit.engines.flink.test_rest import answering, saying
 
 
 @pytest.fixture(params=[True, False], ids=["whole", "for agents"])

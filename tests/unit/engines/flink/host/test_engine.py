@@ -15,7 +15,7 @@ import pytest
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import engine as engine_module
 from akrunner.engines.flink.host.client import Submission
-from akrunner.engines.flink.host.rest import Address
+from akrunner.engines.flink.rest import Address
 from akrunner.engines.flink.host.table import FlinkTable
 from akrunner.errors import ConfigError, StartError
 from akrunner.io.table import TableSource

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from akrunner.engines.flink.host.rest import HEADERS, Address
+from akrunner.engines.flink.rest import HEADERS, Address
 from akrunner.errors import ConfigError
 from tests.unit.engines.flink.pyflink_stand_in import Table, imported
 

@@ -13,10 +13,10 @@ import pytest
 from akrunner.engines.flink.host import subtasks as subtasks_module
 from akrunner.engines.flink.host.client import Submission
 from akrunner.engines.flink.host.issue import JobKeys
-from akrunner.engines.flink.host.rest import Address
 from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.subtasks import Subtasks
 from akrunner.engines.flink.keys import Door, Keys
+from akrunner.engines.flink.rest import Address
 from akrunner.errors import ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
 
 KEYS = JobKeys(Keys("token"), Keys("token"))

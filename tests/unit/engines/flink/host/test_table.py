@@ -14,7 +14,7 @@ from akrunner.engines.flink.host import table as table_module
 from akrunner.engines.flink.host.client import Submission
 from akrunner.engines.flink.host.table import FlinkTable, ProgramGraph, ProgramSubmitter
 from akrunner.engines.flink.program import submit
-from akrunner.errors import ConfigError, SourceError
+from akrunner.errors import ClusterError, ConfigError, SourceError
 from akrunner.schema import Schema
 from akrunner.spec import JobSpec, ScriptSpec
 
@@ -132,7 +132,7 @@ def test_a_job_that_merely_runs_is_asked_seldom_until_somebody_hurries(
     monkeypatch.setattr(table_module, "_RUNS_POLL_SECONDS", 1000.0)
     running = Running("RUNNING", "RUNNING", "FINISHED")
     if graph:
-        bridge.running = lambda result: running
+        bridge.running = lambda result, table: running
         made: Any = ProgramGraph("t", JOB, SCHEMA, {}, True)
         submission = made.submit({"name": "akrunner"})
         made.executed("a result")
@@ -174,6 +174,14 @@ def test_one_that_no_jobmanager_takes_over_has_failed(bridge: Bridge, monkeypatc
     submitter, submission = watched(bridge, Running("RUNNING", "SUSPENDED", "SUSPENDED"))
     assert (submission.state, submission.fault) == ("SUSPENDED", False)
     assert submission.failed is not None and submission.failed.startswith("its JobManager has gone")
+    submitter.close()
+
+
+def test_a_cluster_that_does_not_answer_any_more_is_no_fault(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submit, "TAKE_OVER_SECONDS", 0.0)
+    gone = ClusterError("no Flink cluster answers at http://t:8081")
+    submitter, submission = watched(bridge, Running("RUNNING", gone, gone, gone))
+    assert (submission.failed, submission.fault) == (str(gone), False)
     submitter.close()
 
 
@@ -231,8 +239,8 @@ def test_a_graph_that_was_executed_is_watched_once(bridge: Bridge) -> None:
     error = JavaError("An error occurred\n: java.lang.Exception: x\nCaused by: no slots")
     results = []
 
-    def running(result: str) -> Running:
-        results.append(result)
+    def running(result: str, table: str) -> Running:
+        results.append((result, table))
         return Running("CREATED", "FAILED", error=error)
 
     bridge.running = running
@@ -240,7 +248,7 @@ def test_a_graph_that_was_executed_is_watched_once(bridge: Bridge) -> None:
     graph.executed("the same")
     assert submission.ended.wait(30)
     assert (submission.id, submission.state, submission.failed, submission.fault) == ("j1", "FAILED", "no slots", False)
-    assert results == ["a result", "the same"], "each is checked"
+    assert results == [("a result", "t"), ("the same", "t")], "each is checked"
 
 
 def test_akrunner_is_written_once_for_all_jobs_of_a_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from akrunner.engines.flink.host import there
-from akrunner.engines.flink.host.rest import Address
 from akrunner.engines.flink.host.there import check_slots, check_version, pyflink_version, reachable_host
+from akrunner.engines.flink.rest import Address
 from akrunner.errors import ConfigError
 
 

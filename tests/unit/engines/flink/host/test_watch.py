@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from akrunner.engines.flink.host import watch as watch_module
-from akrunner.engines.flink.host.rest import Address
 from akrunner.engines.flink.host.watch import Watch
+from akrunner.engines.flink.rest import Address
 from akrunner.errors import ClusterError, JobManagerLostError
 
 
@@ -33,6 +33,9 @@ class Cluster:
         self.asked.append("overview")
         self._said()
 
+    def close(self) -> None:
+        self.asked.append("close")
+
     def _said(self) -> str:
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -42,7 +45,7 @@ class Cluster:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
-    monkeypatch.setattr(watch_module, "Rest", lambda master, seconds: made)
+    monkeypatch.setattr(watch_module, "Rest", lambda master, seconds, keep: made)
     return made
 
 

@@ -24,6 +24,7 @@ from tests.unit.engines.flink.pyflink_stand_in import (
     TableResult,
     imported,
 )
+from tests.unit.engines.flink.test_rest import answering, saying
 
 
 @pytest.fixture(scope="module")
@@ -322,7 +323,7 @@ def test_a_running_job_is_watched_by_a_connection_of_its_own(bridge: Any, monkey
     monkeypatch.setattr(bridge, "JavaObject", lambda target, client: (target, client))
     monkeypatch.setattr(bridge, "JobClient", lambda found: theirs if found == ("o1", "theirs") else None)
     client = SimpleNamespace(_j_job_client=SimpleNamespace(_target_id="o1"), get_job_id=lambda: 17)
-    running = bridge.Running(client)
+    running = bridge.Running(client, "local")
     assert (running.id, running.state()) == ("17", "RUNNING")
     running.result()
     running.cancel()
@@ -330,8 +331,23 @@ def test_a_running_job_is_watched_by_a_connection_of_its_own(bridge: Any, monkey
     assert done == ["waited", "cancelled", "closed"]
 
 
+def test_a_cluster_elsewhere_is_asked_itself_for_a_jobs_state(bridge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge, "get_gateway", lambda: SimpleNamespace(gateway_parameters="where"))
+    gateway = SimpleNamespace(_gateway_client="theirs", close=lambda: None)
+    monkeypatch.setattr(bridge, "JavaGateway", lambda gateway_parameters: gateway)
+    for name in ("JavaObject", "JobClient"):
+        monkeypatch.setattr(bridge, name, lambda *given: None)
+    client = SimpleNamespace(_j_job_client=SimpleNamespace(_target_id="o1"), get_job_id=lambda: 17)
+    heard: list[bytes] = []
+    with answering(saying(b'{"status": "RUNNING"}'), heard) as master:
+        running = bridge.Running(client, master)
+        assert running.state() == "RUNNING" and heard[0].startswith(b"GET /jobs/17/status ")
+        running.close()
+
+
 def test_a_local_cluster_that_is_gone_with_its_job_leaves_the_reason(bridge: Any) -> None:
     running = object.__new__(bridge.Running)
+    running._rest = None
     says: dict[str, Exception | None] = {
         "status": Py4JError("MiniCluster is not yet running or has already been shut down."),
         "result": None,
@@ -357,14 +373,15 @@ def test_a_local_cluster_that_is_gone_with_its_job_leaves_the_reason(bridge: Any
 
 
 def test_what_was_executed_is_a_job_or_is_not_taken(bridge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bridge, "Running", lambda client: ("runs", client))
+    monkeypatch.setattr(bridge, "Running", lambda client, master: ("runs", client, master))
+    monkeypatch.setattr(bridge, "master", lambda table: f"{table}:8081")
     client = JobClient()
-    assert bridge.running(TableResult(client)) == ("runs", client) == bridge.running(client)
+    assert bridge.running(TableResult(client), "t") == ("runs", client, "t:8081") == bridge.running(client, "t")
     for nothing in (TableResult(None), 60.0):
         with pytest.raises(
             ConfigError, match=r"^result: must be what execute_insert\(\), .* returned for the job's table, not "
         ):
-            bridge.running(nothing)
+            bridge.running(nothing, "t")
 
 
 # -- operators in Java

@@ -14,6 +14,8 @@ import pytest
 
 from akrunner.engines.flink.program import submit
 from akrunner.engines.flink.program.submit import Running, words
+from akrunner.engines.flink.rest import Address
+from akrunner.errors import ClusterError
 from tests.unit.engines.flink.pyflink_stand_in import Configuration, modules
 
 
@@ -184,6 +186,42 @@ def test_only_a_job_that_runs_is_cancelled(state: str, cancelled: int, said: Sai
     job.look()
     job.cancel()
     assert client.cancelled == cancelled
+
+
+class Cluster:
+    """In place of a REST service. Args: states: as of `Client`; an error is raised. Attributes: asked: of which job."""
+
+    def __init__(self, *states: Any) -> None:
+        self._states = list(states)
+        self.asked: list[str] = []
+        self.closed = 0
+
+    def state(self, job: str) -> str:
+        self.asked.append(job)
+        state = self._states.pop(0)
+        if isinstance(state, BaseException):
+            raise state
+        return str(state)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_cluster_elsewhere_is_asked_itself(said: Said) -> None:
+    cluster: Any = Cluster("RUNNING", ClusterError("no Flink cluster answers"), "FAILED")
+    job = Running(3, Client("none", error=RuntimeError("x\nCaused by: no slots")), rest=cluster)
+    assert [job.look(), job.look()] == [False, False] and not cluster.closed
+    assert job.look() and cluster.closed == 1 and cluster.asked == ["j1"] * 3
+    assert said()[1:] == [{"of": 3, "state": "RUNNING"}, {"of": 3, "failed": "no slots"}, {"of": 3, "state": "FAILED"}]
+
+
+def test_where_a_cluster_elsewhere_is_asked(monkeypatch: pytest.MonkeyPatch, said: Said) -> None:
+    monkeypatch.setattr(submit, "submitted", lambda order: Client("RUNNING"))
+    jobs: dict[int, Running] = {}
+    submit.heed({"submit": 1, "remote": Address.of("https://flink/a").flink_options}, jobs)
+    submit.heed({"submit": 2, "remote": None}, jobs)
+    rest = jobs[1]._rest
+    assert rest is not None and rest.master == "https://flink:443/a" and jobs[2]._rest is None
 
 
 def test_lines_submit_and_cancel(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,3 +397,65 @@ def test_what_is_gone_already_is_removed_without_a_word(tmp_path: Path) -> None:
     for _ in range(2):
         submit._unlinked(str(tmp_path / "a"))
     assert os.listdir(tmp_path) == []
+
+
+@pytest.fixture
+def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a PyFlink and a Java that were changed long ago, as was all that this process has loaded."""
+    for name in ("pyflink/__init__.py", "pyflink/lib/flink.jar", "pyflink/conf/config.yaml", "java/bin/java", "packages/x.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    for path in [*tmp_path.rglob("*"), tmp_path]:
+        os.utime(path, (100, 100))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    monkeypatch.delenv("FLINK_CONF_DIR", raising=False)
+    (tmp_path / "java" / "release").write_text("")
+    os.utime(tmp_path / "java" / "release", (100, 100))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "java" / "bin" / "java"))
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path / "packages"), str(tmp_path / "none")])
+    java = SimpleNamespace(System=SimpleNamespace(nanoTime=lambda: 1))
+    monkeypatch.setattr(
+        submit,
+        "sys",
+        SimpleNamespace(
+            executable=sys.executable,
+            path=sys.path,
+            modules={
+                "pyflink": SimpleNamespace(__file__=str(tmp_path / "pyflink" / "__init__.py")),
+                "built in": SimpleNamespace(),
+            },
+        ),
+    )
+    monkeypatch.setitem(sys.modules, "pyflink", submit.sys.modules["pyflink"])
+    monkeypatch.setitem(sys.modules, "pyflink.java_gateway", SimpleNamespace(get_gateway=lambda: SimpleNamespace(jvm=java)))  # type: ignore[arg-type]
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pyflink/__init__.py", "pyflink/lib/flink.jar", "pyflink/conf/config.yaml", "java/bin/java", "java/release", "packages"],
+)
+def test_what_has_changed_since_it_was_loaded_is_said(name: str, loaded: Path, said: Said) -> None:
+    submit.heed({"look": 3, "since": 200.0}, {})
+    os.utime(loaded / name, (300, 300))
+    submit.heed({"look": 4, "since": 200.0}, {})
+    assert said() == [{"of": 3, "state": "FINISHED"}, {"of": 4, "failed": f"{loaded / name} has changed"}]
+
+
+def test_what_has_gone_has_changed_and_its_own_folder_does_not_count(
+    loaded: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.utime(loaded / "packages", (300, 300))
+    monkeypatch.chdir(loaded / "packages")
+    assert submit.changed(200.0) == ""
+    (loaded / "java" / "release").unlink()
+    assert submit.changed(200.0) == f"{loaded}/java/release has changed"
+
+
+def test_a_java_that_has_died_is_said(loaded: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> None:
+        raise ConnectionError("Java has ended")
+
+    monkeypatch.setattr(sys.modules["pyflink.java_gateway"], "get_gateway", gone)
+    submit.heed({"look": 3, "since": 200.0}, {})
+    assert said() == [{"of": 3, "failed": "Java has ended"}]

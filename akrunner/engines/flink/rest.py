@@ -24,6 +24,7 @@ from akrunner.engines.flink.connections import shut
 from akrunner.errors import ClusterError, ConfigError
 from akrunner.foreign import redacted, secrets
 from akrunner.urls import unclear
+from akrunner.wire.ready import readable
 
 _SECONDS = 20.0
 _ANSWER_BYTES = 64 << 20
@@ -109,6 +110,13 @@ class Address:
             options["security.ssl.rest.enabled"] = "true"
         return options
 
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Address:
+        """Return the address that `flink_options` are of. The headers come from the environment (`HEADERS`)."""
+        scheme = "https" if options.get("security.ssl.rest.enabled") == "true" else "http"
+        headers = _headers(os.environ.get(HEADERS, ""))
+        return cls(scheme, options["rest.address"], int(options["rest.port"]), options.get("rest.path", ""), headers)
+
     @property
     def header_lines(self) -> str:
         """The headers as Flink reads them from the environment."""
@@ -143,12 +151,22 @@ class Rest:
     Args:
         master: as `Address.of` takes it, or an Address.
         seconds: how long a whole answer may take, except for logs.
+        keep: whether a connection is kept for the next question, which is half of the work that a question is for both ends. Must be
+            closed then.
     """
 
-    def __init__(self, master: str | Address, seconds: float = _SECONDS) -> None:
+    def __init__(self, master: str | Address, seconds: float = _SECONDS, keep: bool = False) -> None:
         self.address = Address.of(master) if isinstance(master, str) else master
         self.master = self.address.shown
         self._seconds = seconds
+        self._keep = keep
+        self._kept: list[http.client.HTTPConnection] = []
+
+    def close(self) -> None:
+        """Close the connection that is kept, and keep none any more."""
+        self._keep = False
+        while self._kept:
+            self._kept.pop().close()
 
     def overview(self) -> dict[str, Any]:
         """Return what the cluster has: `slots-available`, `flink-version`."""
@@ -277,20 +295,23 @@ class Rest:
             seconds: how long the whole answer may take; None limits each of its pieces instead.
         """
         url, connection = self.address.url(path), self._connection()
-        late, begun = threading.Event(), False
+        late, begun, whole = threading.Event(), False, False
         timer: threading.Timer | None = None
         try:
-            connection.connect()
+            if connection.sock is None:
+                connection.connect()
             if seconds is not None:
                 # a server that sends a byte now and then never exceeds the connection's own time limit
                 timer = threading.Timer(seconds, _end, (connection.sock, late))
                 timer.daemon = True
                 timer.start()
-            connection.request(method, self.address.path + path, headers={"Connection": "close", **self.address.headers})
+            last = {} if self._keep else {"Connection": "close"}
+            connection.request(method, self.address.path + path, headers={**last, **self.address.headers})
             with contextlib.closing(connection.getresponse()) as answer:
                 self._check(answer, url)
                 begun = True
                 yield answer
+                whole = answer.isclosed()
             if late.is_set():
                 raise TimeoutError
         except (OSError, ValueError, http.client.HTTPException) as e:
@@ -304,9 +325,22 @@ class Rest:
         finally:
             if timer is not None:
                 timer.cancel()
-            connection.close()
+            if whole and not late.is_set() and self._keep and not self._kept:
+                self._kept.append(connection)
+                if not self._keep:
+                    # somebody has closed it meanwhile
+                    self.close()
+            else:
+                connection.close()
 
     def _connection(self) -> http.client.HTTPConnection:
+        """Return the connection that is kept, or one that is not connected yet."""
+        with contextlib.suppress(IndexError):
+            kept = self._kept.pop()
+            # nothing comes there unasked, but that the other end closes it
+            if kept.sock is not None and not readable(kept.sock.fileno(), 0):
+                return kept
+            kept.close()
         # no proxy, as with Flink's own client
         address = self.address
         if address.scheme == "https":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
 import socket
 import threading
 import time
@@ -12,11 +13,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from akrunner.engines.flink.host import rest as rest_module
+from akrunner.engines.flink import rest as rest_module
 from akrunner.engines.flink.host import watch as watch_module
 from akrunner.engines.flink.host.engine import FlinkEngine
-from akrunner.engines.flink.host.rest import CREDENTIALS, HEADERS, Address, Rest
 from akrunner.engines.flink.host.watch import Watch
+from akrunner.engines.flink.rest import CREDENTIALS, HEADERS, Address, Rest
 from akrunner.errors import ClusterError, ConfigError, JobManagerLostError
 from tests.conftest import FLINK
 
@@ -88,6 +89,65 @@ def test_what_is_no_flink_is_said_in_time(answer: Callable[[socket.socket], None
         with pytest.raises(ClusterError, match=words) as raised:
             Rest(master, 0.3).free_slots()
     assert f"master='{master}' (--flink-master)" in str(raised.value) and "geheim" not in str(raised.value)
+
+
+@contextlib.contextmanager
+def keeping(requests: int, last: str = "") -> Iterator[tuple[str, list[int]]]:
+    """A server that answers so many requests over each connection, and then closes it. Args: last: a header of the last answer. Yields: its
+    address, and the number of requests over each connection."""
+    asked: list[int] = []
+
+    def answer(connection: socket.socket) -> None:
+        asked.append(0)
+        while asked[-1] < requests:
+            asked[-1] += 1
+            saying(OVERVIEW, headers=last if asked[-1] == requests else "")(connection)
+            if asked[-1] < requests and not connection.recv(1 << 16):
+                break
+
+    with answering(answer) as master:
+        yield master, asked
+
+
+def test_a_connection_is_kept_if_that_is_wanted() -> None:
+    with keeping(100) as (master, asked):
+        rest = Rest(master, keep=True)
+        assert [rest.free_slots() for _ in range(5)] == [3] * 5 and asked == [5]
+        rest.close()
+        assert rest.free_slots() == 3, "each question has one of its own then"
+        assert Rest(master).free_slots() == 3 and asked == [5, 1, 1]
+
+
+@pytest.mark.parametrize("last", ["", "Connection: close\r\n"])
+def test_another_connection_takes_the_place_of_one_that_was_closed(last: str) -> None:
+    with keeping(2, last) as (master, asked), contextlib.closing(Rest(master, keep=True)) as rest:
+        for _ in range(3):
+            assert rest.free_slots() == 3
+            assert rest.free_slots() == 3
+            if rest._kept and rest._kept[0].sock is not None:
+                # the server closes it now
+                assert select.select([rest._kept[0].sock], [], [], 60)[0]
+        assert asked == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "answer", [dripping, saying(b"<html>"), saying(b"", "500 no"), lambda connection: connection.sendall(b"SSH")]
+)
+def test_a_connection_with_half_an_answer_is_not_used_again(answer: Callable[[socket.socket], None]) -> None:
+    heard: list[bytes] = []
+    with answering(answer, heard) as master, contextlib.closing(Rest(master, 0.3, keep=True)) as rest:
+        for _ in range(2):
+            with pytest.raises(ClusterError):
+                rest.overview()
+    assert len(heard) == 2
+
+
+def test_a_cluster_is_asked_at_the_address_that_jobs_are_submitted_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(CREDENTIALS, raising=False)
+    for master in ("flink:8081", "http://flink:80/a", "https://me:geheim@flink/a/b", "[::1]:8081"):
+        address = Address.of(master)
+        monkeypatch.setenv(HEADERS, address.header_lines)
+        assert Address.from_options(address.flink_options) == address
 
 
 def test_an_endless_answer_ends(monkeypatch: pytest.MonkeyPatch) -> None:
