@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -185,6 +186,18 @@ def _line(told: socket.socket) -> bytes:
     return line
 
 
+def _spares(name: str) -> Any:
+    """A module of `akrunner.spares`, a room that agents do not have."""
+    import akrunner
+
+    ours = str(Path(__file__).parents[2] / "akrunner")
+    akrunner.__path__.append(ours)
+    try:
+        return importlib.import_module(f"akrunner.spares.{name}")
+    finally:
+        akrunner.__path__.remove(ours)
+
+
 def _names(place: str) -> set[str]:
     """The names in a directory, or a zip, from which Python imports."""
     if os.path.isdir(place):
@@ -203,8 +216,8 @@ def _module(folder: str) -> str:
 def _alike(environ: Mapping[str, str], folder: str, module: str) -> bool:
     """Whether what would be started imports what the template has."""
     from akrunner.cluster.resources import THREADS
-    from akrunner.spares.hazards import hazard
-    from akrunner.spares.wanted import early
+
+    hazard, early = _spares("hazards").hazard, _spares("wanted").early
 
     if sum(len(os.fsencode(name)) + len(os.fsencode(value)) + 2 for name, value in environ.items()) > _ROOM:
         return False
@@ -230,7 +243,8 @@ def _places(environ: Mapping[str, str], of_a_job: bool | None = None) -> list[st
 def _template(asker: _Asker, bundle: str, module: str) -> socket.socket:
     """A connection to the template, which is started if there is none. Args: module: what it imports besides the worker half."""
     from akrunner.cluster.resources import THREADS
-    from akrunner.spares.wanted import early, surroundings
+
+    early, surroundings = _spares("wanted").early, _spares("wanted").surroundings
 
     environ = {name: value for name, value in early(os.environ).items() if name not in THREADS and not name.startswith(_FLINKS)}
     if asker.host:
