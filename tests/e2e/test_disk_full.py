@@ -155,7 +155,7 @@ def test_a_temp_directory_that_is_full(
     [
         ("[print('x' * 1000) for _ in range(3000)]", [], "its log is not whole: the disk is full: .* bytes free on {} .TMPDIR"),
         (
-            "[task_config.report({{'a' * 100: 1.0}}) for _ in range(25000)]",
+            "[task_config.report({{'a' * 2000: 1.0}}) for _ in range(2500)]",
             ["--tensorboard", "{}/board"],
             "reports are no longer written to {}/board: the disk is full",
         ),
@@ -186,7 +186,7 @@ def test_a_run_that_cannot_be_kept_whole_is_a_warning(
     monkeypatch.setenv("XDG_STATE_HOME", str(disk / "state"))
     small = tmp_path / "in.csv"
     small.write_text("id\n1\n")
-    many = "[task_config.report({'a' * 200: 1.0}) for _ in range(25000)]"
+    many = "[task_config.report({'a' * 3000: 1.0}) for _ in range(2500)]"
     done = command(script(COPY.format(before=many)), small)
     said = json.loads(done.stdout)
     assert done.returncode == 0 and said["rows_out"] == 1, said
