@@ -192,3 +192,18 @@ def release(close: Callable[[], object], shown: str) -> None:
         if not may_be_written(e):
             _tell(e, f"{shown}: everything was written before the signal took effect", True)
         raise
+
+
+@contextlib.contextmanager
+def behind_tables() -> Iterator[None]:
+    """Commit, within this context, an output whose job has already committed its output tables.
+
+    Raises:
+        WriteError: the output cannot be committed; the message adds that the tables were committed before.
+    """
+    try:
+        yield
+    except WriteError as e:
+        raise WriteError(
+            f"{e} (the tables of output_tables= were committed before: run the job again, which replaces them)"
+        ) from e

@@ -18,7 +18,7 @@ import pyarrow as pa
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, partitions
-from akrunner.io.commits import last_step
+from akrunner.io.commits import behind_tables, last_step
 from akrunner.io.compression import Codec, codec_named
 from akrunner.io.csv_options import CsvOptions, word_of
 from akrunner.io.csv_text import TAB_ENDINGS
@@ -535,21 +535,6 @@ def _format_of(path: str, given: str | None) -> tuple[str, Codec | None]:
     if codec is not None:
         formats.check_compressed(form, codec, path)
     return form, codec
-
-
-@contextlib.contextmanager
-def behind_tables() -> Iterator[None]:
-    """Commit, within this context, an output whose job has already committed its output tables.
-
-    Raises:
-        WriteError: the output cannot be committed; the message adds that the tables were committed before.
-    """
-    try:
-        yield
-    except WriteError as e:
-        raise WriteError(
-            f"{e} (the tables of output_tables= were committed before: run the job again, which replaces them)"
-        ) from e
 
 
 def _told(path: str, at: str | None) -> AbstractContextManager[None]:

@@ -7,7 +7,6 @@ import uuid
 
 from akrunner.errors import SinkError, WriteError
 from akrunner.foreign import redacted
-from akrunner.io import formats
 
 #: endings of names of files that programs are still writing, and rename when they are complete
 ENDINGS = (".tmp", ".temp", ".part", ".partial", ".inprogress", ".crdownload", ".swp", "~")
@@ -64,6 +63,9 @@ def check_ours(shown: str, held: list[str]) -> None:
     Raises:
         SinkError: no job wrote one of the files, or they are those of a lakehouse table.
     """
+    # all formats, and fsspec, which the process of a database's file does without
+    from akrunner.io import formats
+
     for path in held:
         name = posixpath.basename(path)
         if "_delta_log" in path.split("/") or name.endswith(".metadata.json"):

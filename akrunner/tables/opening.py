@@ -11,6 +11,7 @@ import pyarrow as pa
 from akrunner.errors import ConfigError, DataError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
 from akrunner.io import formats, sinks, sources, systems
+from akrunner.io.commits import behind_tables
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.layouts import PLAIN, Layout
 from akrunner.io.limits import opened
@@ -179,7 +180,7 @@ class NamedTableSink:
         for part in self._parts.values():
             part.close()
         commit(())
-        with sinks.behind_tables():
+        with behind_tables():
             self.commit()
 
     def restart(self) -> None:

@@ -73,12 +73,18 @@ print(*{"pandas", "polars", "tensorflow"} & set(sys.modules))
     assert done.stdout == "\n", done.stdout + done.stderr
 
 
-def test_the_process_that_has_a_sqlite_open_starts_without_pandas_and_polars() -> None:
-    """A job in a notebook, which has imported sqlite3, starts up to four of it. The driver would import both."""
+def test_the_process_that_has_a_sqlite_open_is_light() -> None:
+    """A job in a notebook, which has imported sqlite3, starts up to four of it. The driver would import pandas and polars."""
     there, serve = apart._SERVER.splitlines()[-2:]
     assert "import" in there and "serve(" in serve
     code = apart._SERVER.replace(serve, "import akrunner.io.systems.sqlite, adbc_driver_sqlite.dbapi\nprint(*sys.modules)")
     told = json.dumps(sys.path).encode() + b"\n"
     done = subprocess.run([sys.executable, "-I", "-c", code], input=told, capture_output=True, check=True)
     loaded = set(done.stdout.decode().split())
-    assert "adbc_driver_sqlite.dbapi" in loaded and not loaded & {"pandas", "polars"}
+    assert "adbc_driver_sqlite.dbapi" in loaded and not loaded & {
+        "pandas",
+        "polars",
+        "fsspec",
+        "asyncio",
+        "akrunner.io.formats",
+    }

@@ -15,7 +15,6 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
-from xml.sax.saxutils import quoteattr
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -428,7 +427,7 @@ _PARTS = {
     "_rels/.rels": f'<Relationships xmlns="{_RELATIONS}">'
     f'<Relationship Id="rId1" Type="{_DOCUMENT}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
     "xl/workbook.xml": f'<workbook xmlns="{_MAIN}" xmlns:r="{_DOCUMENT}">'
-    f'<sheets><sheet name={quoteattr("Sheet1")} sheetId="1" r:id="rId1"/></sheets></workbook>',
+    '<sheets><sheet name="Sheet1" sheetId="1" r:id="rId1"/></sheets></workbook>',
     "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_RELATIONS}">'
     f'<Relationship Id="rId1" Type="{_DOCUMENT}/worksheet" Target="worksheets/sheet1.xml"/>'
     f'<Relationship Id="rId2" Type="{_DOCUMENT}/styles" Target="styles.xml"/></Relationships>',

@@ -30,7 +30,6 @@ from typing import Any
 
 from akrunner.errors import AkrunnerError, SinkError, SourceError
 from akrunner.foreign import redacted
-from akrunner.io import lakehouse
 from akrunner.io.systems.base import System, TableSink, Url, of_parameter
 
 __all__ = [
@@ -97,7 +96,12 @@ def _module_of(given: str | bytes) -> str | None:
     scheme = _scheme(given)
     if scheme.partition("+")[0] in _IN_FILES:
         return scheme.partition("+")[0]
-    return _MODULES.get(scheme) or (lakehouse.system_at(given) if isinstance(given, str) else None)
+    if scheme in _MODULES or not isinstance(given, str):
+        return _MODULES.get(scheme)
+    # fsspec and all formats of files, which the process of a database's file (`apart`) does without
+    from akrunner.io import lakehouse
+
+    return lakehouse.system_at(given)
 
 
 def names_table(url: str) -> bool:

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from akrunner.errors import AkrunnerError, ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours, redacted
-from akrunner.io.commits import release, still_runs
-from akrunner.io.sinks import behind_tables
+from akrunner.io.commits import behind_tables, release, still_runs
 from akrunner.io.table import BATCH_ROWS, TableSource
 from akrunner.schema import is_list
 from akrunner.spec import TaskSpec
