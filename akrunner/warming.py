@@ -187,14 +187,15 @@ class Warm:
 
         Returns:
             how many wait, which processes they are forked from, how many still import, their memory in bytes, how many of them
-            jobs have taken, and why there are fewer than there should be.
+            jobs have taken, and why there are fewer than there should be; and how many processes wait that submit to Flink.
         """
-        return self._pool.status()
+        return {**self._pool.status(), "submitters": registry.waiting_beside()}
 
     def close(self) -> None:
-        """End all waiting warm workers; the ones that jobs have taken stay with their jobs."""
+        """End all waiting warm workers, and what waits to submit to Flink; the ones that jobs have taken stay with their jobs."""
         registry.remove(self._pool)
         self._pool.close()
+        registry.close_beside()
 
     def __enter__(self) -> Warm:
         return self
@@ -273,5 +274,7 @@ def in_words(status: Mapping[str, Any]) -> str:
         told += f", {status['importing']} import TensorFlow"
     if status["waiting"] and status["templates"]:
         told += f", forked from {len(status['templates'])}"
+    if status.get("submitters"):
+        told += f", and {status['submitters']} to submit to Flink"
     told += f"; {status['memory'] >> 20} MiB; {status['taken']} taken by jobs"
     return told + (f"; {status['trouble']}" if status["trouble"] else "")

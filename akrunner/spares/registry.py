@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from akrunner.launch.cgroups import memory_bytes
 from akrunner.markup import in_notebook as in_notebook
@@ -16,6 +16,8 @@ _IDLE_IN_NOTEBOOKS = 900.0
 _PRELOAD = ("tensorflow",)
 _pools: list[Pool] = []
 _own: list[Pool] = []
+#: of other processes that are kept as long as pools are: how many wait, and what ends them
+_beside: list[tuple[Callable[[], int], Callable[[], None]]] = []
 
 
 def pools(python: str = "") -> list[Pool]:
@@ -47,6 +49,23 @@ def remove(pool: Pool) -> None:
     """Let no more jobs take the spares of this pool."""
     if pool in _pools:
         _pools.remove(pool)
+
+
+def beside(waiting: Callable[[], int], close: Callable[[], None]) -> None:
+    """Have other processes end with the last pool that is closed. Args: waiting: how many of them wait for a job; close: ends them."""
+    _beside.append((waiting, close))
+
+
+def waiting_beside() -> int:
+    """Return how many processes wait for a job that are no spares."""
+    return sum(waiting() for waiting, _ in _beside)
+
+
+def close_beside() -> None:
+    """End the processes that are kept as long as pools are, if there is no pool any more."""
+    if not _pools:
+        for _, close in _beside:
+            close()
 
 
 def _forked() -> None:

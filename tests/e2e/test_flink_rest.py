@@ -28,13 +28,18 @@ class Lister:
 
     def __init__(self) -> None:
         self.shown: set[str] = set()
+        #: which processes have submitted
+        self.submits: set[int] = set()
 
     def progress(self, progress: Any) -> None:
         for child in psutil.Process().children(recursive=True):
             try:
-                self.shown.add(" ".join(child.cmdline()))
+                words = child.cmdline()
             except psutil.Error:
                 continue
+            self.shown.add(" ".join(words))
+            if "akrunner.engines.flink.program.submit" in words:
+                self.submits.add(child.pid)
 
     def log(self, task: str, line: str) -> None:
         pass
@@ -59,11 +64,16 @@ def test_a_job_through_tls_a_path_and_credentials(
         assert "falsch" not in str(raised.value) and before.refused
         monkeypatch.setenv(CREDENTIALS, "me:geheim")
         before.refused.clear()
-        engine = FlinkEngine(master, python=str(FLINK))
-        result = akrunner.run(
-            path, {"a": [1, 2, 3]}, output_schema="a bigint", data_format="columns", engine=engine, observer=lister
-        )
-        assert sorted(result.table["a"].to_pylist()) == [2, 4, 6]
+        # the second job has what submitted the first one
+        with akrunner.warm(workers=1, preload=()) as warm:
+            for rows in ([1, 2, 3], [4]):
+                engine = FlinkEngine(master, python=str(FLINK))
+                result = akrunner.run(
+                    path, {"a": rows}, output_schema="a bigint", data_format="columns", engine=engine, observer=lister
+                )
+                assert sorted(result.table["a"].to_pylist()) == [2 * row for row in rows]
+                assert warm.status()["submitters"] == 1 and "to submit to Flink" in repr(warm)
+        assert len(lister.submits) == 1 and not any(map(psutil.pid_exists, lister.submits))
         assert any(job.state == "FINISHED" for job in detached.listed(engine.master))
         assert before.refused == []
     assert lister.shown and not [line for line in lister.shown if "geheim" in line]

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from importlib import util
@@ -18,8 +19,8 @@ from typing import IO, Protocol
 
 from akrunner import leftovers
 from akrunner.engines.flink import threads
-from akrunner.engines.flink.rest import HEADERS, Address, Rest
 from akrunner.engines.flink.program.submit import ENDED, Order, Word
+from akrunner.engines.flink.rest import HEADERS, Address, Rest
 from akrunner.errors import ClusterError, StartError
 from akrunner.foreign import ours
 
@@ -27,6 +28,8 @@ _LINE_BYTES = 16 << 20
 #: what akrunner is called as a zip. Flink takes .zip apart into a thousand files for each subtask; Python imports from any name
 PACKAGE = "akrunner.pyz"
 _ASK_SECONDS = 5.0
+#: seconds that the process may take to say whether it is well
+_WELL_SECONDS = 3.0
 #: files that modules read which run there: the codes of errors
 _DATA = (os.path.join("codes", "index.json"),)
 #: where the modules are that agents import, besides those directly in `akrunner`
@@ -50,11 +53,13 @@ class Submission:
         state: Flink's word for the job's state.
         failed: why it has failed; None while it has not.
         fault: whether it has failed by a fault of akrunner's own.
+        detached: whether it goes on without the process that submits it.
         known: an event that is set once the job has an id, or has ended.
         ended: an event that is set once the job has ended.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, detached: bool = False) -> None:
+        self.detached = detached
         self.id = ""
         self.known = threading.Event()
         self.state = "being submitted"
@@ -138,6 +143,7 @@ class Client:
             # credentials must not be seen by those who list processes
             environ[HEADERS] = self._cluster.header_lines
         self._numbers = itertools.count()
+        self._began = time.time()
         self._jobs: dict[int, Submission] = {}
         #: why nothing more is heard of jobs, and whether that is a fault of akrunner's own
         self._over: tuple[str, bool] | None = None
@@ -158,13 +164,28 @@ class Client:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def idle(self) -> bool:
+        """Whether it runs, and nothing of what it has submitted needs it any more."""
+        jobs = list(self._jobs.values())
+        return self.alive and self._over is None and all(job.ended.is_set() or (job.detached and job.id) for job in jobs)
+
+    def is_well(self) -> bool:
+        """Whether the process and its Java answer, and would load now what they have loaded."""
+        number, asked = next(self._numbers), Submission()
+        self._jobs[number] = asked
+        self._write({"look": number, "since": self._began})
+        well = asked.ended.wait(_WELL_SECONDS) and asked.failed is None and self._over is None
+        self._jobs = {}
+        return well and self.alive
+
     def submit(self, order: Order) -> Submission:
         """Submit a job.
 
         Args:
             order: as `submit.submitted` takes it, or `submit.detached`; a detached job stays when this process ends.
         """
-        number, job = next(self._numbers), Submission()
+        number, job = next(self._numbers), Submission(detached="archive" in order)
         self._jobs[number] = job
         if self._over is not None:
             # the thread that would say so has looked through the jobs already

@@ -18,13 +18,14 @@ from akrunner.checks import check_count, check_flag, check_host, check_path, che
 from akrunner.cluster.resources import THREADS, TaskResources, assign
 from akrunner.engines.attempts import run_attempts
 from akrunner.engines.base import Observer, Outcome, RowSink, RowSource
+from akrunner.engines.flink.host import kept
 from akrunner.engines.flink.host.client import Client, Submitter
 from akrunner.engines.flink.host.issue import check_libraries, issued
 from akrunner.engines.flink.host.java import java_home
-from akrunner.engines.flink.rest import Address, Rest
 from akrunner.engines.flink.host.table import FlinkTable, ProgramGraph
 from akrunner.engines.flink.host.there import check_slots, check_version, pyflink_version, reachable_host
 from akrunner.engines.flink.program.submit import Order
+from akrunner.engines.flink.rest import Address, Rest
 from akrunner.engines.workdir import WorkDir
 from akrunner.errors import ClusterError, ConfigError, StartError
 from akrunner.io.pairing import Pairing
@@ -306,7 +307,7 @@ class FlinkEngine:
         self._keeps = False
         self._take_kept(1 << 30)
         if self._client is not None:
-            self._client.close()
+            kept.over(self._client)
             self._client = None
 
     def acquire(self, count: int, name: str) -> Subtasks:
@@ -398,7 +399,7 @@ class FlinkEngine:
             return submitted.id
         finally:
             if client is not self._client:
-                client.close()
+                kept.over(client)
 
     @contextlib.contextmanager
     def _client_kept(self) -> Iterator[None]:
@@ -415,7 +416,7 @@ class FlinkEngine:
                 if not self._keeps and not self._running:
                     client, self._client = self._client, None
             if client is not None:
-                client.close()
+                kept.over(client)
 
     def _live_client(self) -> Client:
         """Return the client that is kept, or a new one."""
@@ -424,7 +425,7 @@ class FlinkEngine:
             client = self._client
             alone = self._running == 1
             if client is None or not (self._keeps or alone):
-                client = Client(self.python, java_home(self.python), self._address)
+                client = kept.start(self.python, java_home(self.python), self._address)
                 # with a cluster inside the client's process, what a job leaves there goes only when that process ends
                 if self._keeps or (alone and self._address is not None):
                     self._client = client

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from zipimport import zipimporter
 
@@ -105,6 +106,52 @@ def test_only_of_a_job_that_has_not_ended_more_is_asked() -> None:
         client.hurry(job)
         client.cancel(job)
     assert said == [{"hurry": 4}, {"cancel": 4}]
+
+
+def waiting() -> Any:
+    """One whose process runs. What it is told is in `told`, and it answers what `answer` has."""
+    client: Any = object.__new__(Client)
+    client._jobs, client._numbers, client._over, client._began = {}, itertools.count(), None, 100.0
+    client._process = SimpleNamespace(poll=lambda: None)
+    client._all_failed, client._last_words = lambda why: None, lambda: ""
+    client.told, client.answer = [], {}
+
+    def write(word: Any) -> None:
+        client.told.append(word)
+        client._listen(io.BytesIO(json.dumps({"of": word.get("look"), **client.answer}).encode() + b"\n"))
+
+    client._write = write
+    return client
+
+
+def test_it_is_idle_if_nothing_needs_it_any_more() -> None:
+    client, runs, away = waiting(), Submission(), Submission(detached=True)
+    assert client.idle
+    client._jobs = {0: runs}
+    assert not client.idle
+    runs.ended.set()
+    client._jobs[1] = away
+    assert not client.idle, "Flink has not taken it yet"
+    away.id = "j1"
+    assert client.idle
+    client._over = ("a thread has failed", True)
+    assert not client.idle
+    client._over, client._process.poll = None, lambda: 1
+    assert not client.idle
+
+
+def test_it_is_well_if_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("akrunner.engines.flink.host.client._WELL_SECONDS", 0.01)
+    client = waiting()
+    client._jobs[7] = Submission()
+    assert not client.is_well(), "it has not answered"
+    client.answer = {"failed": "/a has changed"}
+    assert not client.is_well()
+    client.answer = {"state": "FINISHED"}
+    assert client.is_well() and client._jobs == {}
+    assert client.told[-1] == {"look": 2, "since": 100.0}
+    client._over = ("the process that submits it ended", False)
+    assert not client.is_well()
 
 
 @pytest.mark.slow

@@ -14,9 +14,10 @@ import pytest
 
 from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.host import engine as engine_module
+from akrunner.engines.flink.host import kept
 from akrunner.engines.flink.host.client import Submission
-from akrunner.engines.flink.rest import Address
 from akrunner.engines.flink.host.table import FlinkTable
+from akrunner.engines.flink.rest import Address
 from akrunner.errors import ConfigError, StartError
 from akrunner.io.table import TableSource
 from akrunner.schema import Schema
@@ -128,7 +129,7 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> Clusters:
     made = Clusters()
     for name in ("java_home", "pyflink_version", "check_version", "check_slots"):
         monkeypatch.setattr(engine_module, name, getattr(made, name))
-    monkeypatch.setattr(engine_module, "Client", Client)
+    monkeypatch.setattr(kept, "Client", Client)
     clients.clear()
     return made
 
