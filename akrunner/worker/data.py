@@ -5,6 +5,7 @@ TensorFlow is imported when a `dataset` is made, and numpy when `batches` are: a
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.wire.features import KINDS
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from akrunner.worker.stream import RowStream
 
 _BUFFER = 1 << 20
+#: a file of at most so many bytes, of at most so many values, is parsed once for all epochs
+_FEW_BYTES, _FEW_VALUES = 4 << 20, 1 << 17
 
 
 class Examples(object):
@@ -40,7 +43,7 @@ class Examples(object):
             split: only the rows of this split are read; None for all.
         """
         self._schema = schema
-        self._path = path
+        self._path: Any = path
         self._stream: Any = stream
         self._evener: Any = evener
         self._split = split
@@ -76,8 +79,11 @@ class Examples(object):
         spec = feature_spec(schema, _defaults_of(schema, defaults))
         if self._stream is not None and self._stream.barriers:
             return self._in_turn(spec, batch_size, drop_remainder, parts, image, how)
-        records = self._records(spec, uneven, parts.made)
         order = order_of(self, how, batch_size, shuffle, repeat, drop_remainder, seed, uneven)
+        few = None if how.by_row or how.cache == "disk" else self._few(spec, uneven, parts)
+        if few is not None:
+            return order.of_parsed(few)
+        records = self._records(spec, uneven, parts.made)
         import tensorflow as tf
 
         def row(record: Any) -> Dict[str, Any]:
@@ -103,6 +109,50 @@ class Examples(object):
         does = () if image is None else image.of_decoding() + image.of_finishing()
         return how.in_turn(noted(self._stream.batches(batch_size, drop_remainder).map(parse), *does))
 
+    def _few(self, spec: Dict[str, Any], uneven: str, parts: Parts) -> Any:
+        """Return a dataset of the single rows as the script gets them, parsed and in memory; None if there are too many for that.
+
+        TensorFlow takes some milliseconds in each epoch to begin with the functions of a dataset that parse rows, or choose those of
+        a split: for few rows, longer than for all else. Also returns None if a graph is being built, whose datasets are read where it
+        runs; if the number of a column's values varies, whose batches are no slices of all rows; if workers have unequal numbers of
+        batches, as Keras would end their epochs apart if it knew these numbers beforehand; and if the rows cannot be parsed, which must
+        be an error of the batch that they are in.
+
+        Args:
+            spec, uneven: as for `_records`.
+        """
+        import tensorflow as tf
+
+        varies = any(column["shape"] is None and column["name"] in spec for column in self._schema)
+        if self._stream is not None or self._evener is None or varies or not self._evener.is_even(uneven):
+            return None
+        if not tf.executing_eagerly() or os.path.getsize(self._path) > _FEW_BYTES:
+            return None
+        keep, pad = self._evener.plan(uneven)
+        try:
+            rows = self._all_records()[:keep] + [self._padding_row(parts.made)] * pad
+            if not 0 < len(rows) * len(spec) <= _FEW_VALUES:
+                return None
+            with tf.device("/cpu:0"):
+                columns = tf.io.parse_example(tf.constant(rows), dict(spec, **_weight(tf) if parts.made else {}))
+                if sum(int(values.shape.num_elements()) for values in columns.values()) > _FEW_VALUES:
+                    return None
+                return tf.data.Dataset.from_tensor_slices(parts.of(columns))
+        except Exception:
+            return None
+
+    def _all_records(self) -> List[bytes]:
+        """Return all serialized Examples of the file, or of the split."""
+        # imported only here, because it imports numpy
+        from akrunner.worker import records
+
+        memory = records.read_file(self._path)
+        parts = records.cut(memory, self._path) if memory is not None else ()
+        places = [place for starts, ends in parts for place in zip(starts.tolist(), ends.tolist())]
+        if self._split is not None:
+            places = [places[number] for number in self._split.rows().tolist()]
+        return [bytes(memory[start:end]) for start, end in places] if memory is not None else []
+
     def _records(self, spec: Dict[str, Any], uneven: str, made: bool) -> Any:
         """Return a dataset of serialized Examples, as many as `uneven` says.
 
@@ -123,7 +173,7 @@ class Examples(object):
         if keep is not None:
             records = records.take(keep)
         if made:
-            spec[WEIGHT] = tf.io.FixedLenFeature([], tf.float32, default_value=1.0)
+            spec.update(_weight(tf))
         if pad:
             records = records.concatenate(tf.data.Dataset.from_tensors(self._padding_row(made)).repeat(pad))
         return records
@@ -165,6 +215,11 @@ class Examples(object):
         return row
 
 
+def _weight(tf: Any) -> Dict[str, Any]:
+    """Return the feature of the column of weights: rows of padding have 0, all others have none."""
+    return {WEIGHT: tf.io.FixedLenFeature([], tf.float32, default_value=1.0)}
+
+
 class Evener(object):
     """Makes the shares of all workers equal: it drops rows, or adds rows of padding with weight 0.
 
@@ -202,6 +257,10 @@ class Evener(object):
         if uneven == "keep":
             return None, 0
         raise ValueError("uneven=%r: give 'drop', 'pad' or 'keep'" % (uneven,))
+
+    def is_even(self, uneven: str) -> bool:
+        """Whether all workers have equally many rows in one pass."""
+        return uneven != "keep" or len(set(self._shares or ())) < 2
 
     def count(self, uneven: str) -> int:
         """Return the number of rows in one pass."""

@@ -3,6 +3,7 @@
 ::
 
     rows   ->           [cache] shuffle repeat batch  parse                [cache] [map]  prefetch
+    few    ->  parse            shuffle repeat batch                               [map]  prefetch
     images -> [decode]  [cache] shuffle repeat decode, augment, batch              [map]  prefetch
     files  -> shuffle interleave [cache] shuffle repeat batch                      [map]  prefetch
 
@@ -265,6 +266,11 @@ class Order(object):
             # TensorFlow parses one batch with several threads; parsing several batches at once is no faster on few cores
             return self.how.last(batches.map(parse))
         return self.how.last(self.how.by_script(self.how.mapped, batches, lambda batch: self.how.called(parse(batch))))
+
+    def of_parsed(self, rows: Any) -> Any:
+        """Return the dataset of rows in memory. Args: rows: a dataset of single rows, as the script gets them."""
+        batches = self._mixed(rows).batch(self.batch_size, drop_remainder=self.drop_remainder)
+        return self.how.finished(self._rest(batches, 1))
 
     def whole(self) -> bool:
         """Whether every epoch has the same batches."""

@@ -27,6 +27,68 @@ def main(task_config):
     task_config.output_writer.write_batch({"weight": weights.numpy()})
 """
 
+#: batch, in whatever TensorFlow: few rows, which are parsed once, come as many do, which are parsed batch by batch
+FEW = """
+import tensorflow as tf
+
+if tf.__version__ < "2":
+    tf.compat.v1.enable_eager_execution()
+
+from akrunner.worker import data
+from akrunner.worker.waits import pipeline
+
+def doubled(features, *others):
+    return (dict(features, f=2 * features["f"]),) + others
+
+def kinds(dataset):
+    return {one["node"] for one in pipeline.chain(dataset)}
+
+def read(task_config, most, how):
+    data._FEW_BYTES = most
+    dataset = task_config.dataset(**dict(dict(batch_size=3, defaults=DEFAULTS), **how))
+    v1 = tf.compat.v1.data
+    spec = [getattr(v1, "get_output_" + what)(dataset) for what in ("types", "shapes", "classes")]
+    return [tf.nest.map_structure(lambda tensor: tensor.numpy().tolist(), batch) for batch in dataset], str(spec), kinds(dataset)
+
+DEFAULTS = {"i": -1, "s": "none", "f": 7.5}
+HOW = [
+    {}, {"label": "i"}, {"label": "i", "weights": "w"}, {"drop_remainder": True}, {"repeat": 3}, {"columns": ["s", "m"]},
+    {"shuffle": True, "seed": 5, "repeat": 2}, {"shuffle": 4, "seed": 6}, {"uneven": "drop"}, {"uneven": "pad"},
+    {"uneven": "pad", "label": "i"}, {"uneven": "pad", "label": "i", "weights": "w"}, {"cache": True, "batch_size": 1, "repeat": 2},
+    {"label": "i", "map": doubled, "shuffle": True, "seed": 5}, {"split": "one"}, {"split": "other", "shuffle": 5, "seed": 1, "repeat": 2},
+    {"split": "one", "uneven": "pad"}, {"split": "other", "uneven": "drop", "label": "i"}, {"prefetch": 0}, {"batch_size": 100},
+]
+
+def main(task_config):
+    most = data._FEW_BYTES
+    for how in HOW:
+        few, many = read(task_config, most, how), read(task_config, 0, how)
+        assert few[:2] == many[:2] and few[0], (how, few, many)
+        # workers whose epochs may end at different batches do not say how many they have
+        uneven = task_config.num_workers > 1 and "uneven" not in how
+        assert ("TFRecord" in few[2]) == uneven and "TFRecord" in many[2], how
+    # epochs differ by their order, as they do where there are many
+    data._FEW_BYTES = most
+    dataset = task_config.dataset(100, shuffle=100, seed=1, columns=["f"], defaults=DEFAULTS)
+    epochs = [[batch["f"].numpy().tolist() for batch in dataset] for _ in range(2)]
+    assert epochs[0] != epochs[1] and sorted(epochs[0][0]) == sorted(epochs[1][0])
+    # a null without a default is an error of its batch, also where the rows are few
+    for made in (most, 0):
+        data._FEW_BYTES = made
+        dataset = task_config.dataset(3, columns=["i"])
+        try:
+            rows = list(dataset)
+        except tf.errors.InvalidArgumentError as e:
+            assert "could not be found" in str(e)
+        else:
+            raise AssertionError(rows)
+    data._FEW_BYTES = most
+    # nor is anything read in a graph that is being built
+    seen = []
+    tf.function(lambda: seen.append(kinds(task_config.dataset(3, columns=["f"], defaults=DEFAULTS))))()
+    assert all("TFRecord" in one for one in seen)
+"""
+
 #: batch, in whatever TensorFlow: every field, the dataset two ways, both ways to write
 EVERYTHING = """
 import json, os

@@ -275,6 +275,25 @@ def test_how_a_dataset_reads_on_the_matrix(
     check_splits(script, form, matrix_python.path)
 
 
+def check_few(script: Script, python_env: str | None) -> None:
+    rows = table().select(["i", "s", "f", "v", "m"]).append_column("w", pa.array([1, 2, 3, 4, 5]))
+    rows = pa.concat_tables([*[rows] * 8, rows.slice(0, 3)]).append_column("number", pa.array(range(43)))
+    for shares in ((43,), (22, 21)):
+        result = akrunner.run(
+            script(scripts.FEW), rows, num_workers=len(shares), split={"one": 0.5, "other": 0.5}, python_env=python_env
+        )
+        assert result.stats.shares == shares
+
+
+def test_few_rows_come_as_many_do(leaves_nothing: Path, script: Script) -> None:
+    check_few(script, None)
+
+
+@pytest.mark.matrix
+def test_few_rows_come_as_many_do_on_the_matrix(leaves_nothing: Path, script: Script, matrix_python: Interpreter) -> None:
+    check_few(script, matrix_python.path)
+
+
 def test_fit_with_weights(leaves_nothing: Path, script: Script) -> None:
     rows = {"x": [1.0, 2.0, 1.5, 1.0], "y": [3.0, 6.0, 4.5, 1000.0], "w": [1, 2, 1, 0]}
     akrunner.run(script(scripts.FIT_WEIGHTS), rows)

@@ -181,9 +181,9 @@ def of_node(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | N
 
 def _of_memory(node: Blamed, share: float, record: Mapping[str, Any]) -> Advice | None:
     """Return the advice for arrays in memory, from which TensorFlow takes one piece after another: the only change is to
-    take fewer pieces."""
+    take fewer pieces. None for the few rows that `task_config` keeps there."""
     rows = next((one["rows"] for one in blame.chain_of(record) if one.get("rows", 0) > 0), 0)
-    if node.kind != "TensorSlice" or rows < 1:
+    if node.kind != "TensorSlice" or rows < 1 or node.facts.get("ours"):
         return None
     return Advice(
         "arrays", share, 0.0, f"{node.where} takes arrays in memory apart, row by row",
