@@ -21,6 +21,12 @@ def group_cpu(group: int) -> float:
     """Return the CPU seconds of all processes of a process group."""
     used = 0.0
     for pid in pids():
+        try:
+            # a tenth of what it takes to read what each process of the machine does
+            if os.getpgid(pid) != group:
+                continue
+        except OSError:
+            continue  # it has ended
         fields = _stat(pid)
         if fields is not None and int(fields[2]) == group:
             used += (int(fields[11]) + int(fields[12])) / _TICKS
@@ -33,12 +39,14 @@ def marked(name: str, value: str) -> list[int]:
     found = []
     for pid in pids():
         try:
-            with open(f"/proc/{pid}/environ", "rb") as f:
-                carries = wanted in f.read().split(b"\0")
+            with open(f"/proc/{pid}/environ", "rb", buffering=0) as f:
+                environ = f.read()
         except OSError:
             continue
+        if wanted not in environ or wanted not in environ.split(b"\0"):
+            continue
         fields = _stat(pid)
-        if carries and pid != os.getpid() and fields is not None and fields[0] != "Z":
+        if pid != os.getpid() and fields is not None and fields[0] != "Z":
             found.append(pid)
     return found
 

@@ -31,4 +31,6 @@ def test_a_few_seeds_on_flink(tmp_path: Path, flink_cluster: Cluster) -> None:
     wrong = [f"seed {report.plan.seed}: {report.wrong} {report.plan}" for report in reports if report.wrong]
     assert not wrong, "\n".join(wrong)
     # the second of a pair may come too late
-    assert all(report.hit for report in reports), [(report.plan.seed, report.hit) for report in reports]
+    assert all(report.hit for report in reports), [
+        (report.plan.seed, report.hit, report.code, report.said) for report in reports
+    ]

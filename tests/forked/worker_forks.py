@@ -17,6 +17,7 @@ So do hosts of `tests/hosts.py`, whose tests allow it, for worker processes of s
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import json
@@ -200,8 +201,11 @@ def _spares(name: str) -> Any:
 
 def _names(place: str) -> set[str]:
     """The names in a directory, or a zip, from which Python imports."""
-    if os.path.isdir(place):
-        return set(os.listdir(place))
+    return set(os.listdir(place)) if os.path.isdir(place) else _names_in_zip(place)
+
+
+@functools.cache
+def _names_in_zip(place: str) -> set[str]:
     with zipfile.ZipFile(place) as archive:
         return {name.partition("/")[0] for name in archive.namelist()}
 

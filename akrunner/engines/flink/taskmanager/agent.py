@@ -100,7 +100,8 @@ class _Agent:
     def run(self, who: dict[str, Any]) -> None:
         leftovers.keep_awake(_STOPPED_SECONDS)
         watch_java(self._broke)
-        with Line(self._door, agent=self._name, with_rows=self._feed is not None, **who) as self._line:
+        # one guard for all the tasks
+        with leftovers.together(), Line(self._door, agent=self._name, with_rows=self._feed is not None, **who) as self._line:
             try:
                 self._work()
             except (JobFailed, HostGone, OSError):
@@ -128,6 +129,7 @@ class _Agent:
             self._broken = error
             where = f" beside the task on {socket.gethostname()}"
             with contextlib.suppress(OSError, HostGone, AttributeError):
+                self._line.wake()
                 self._line.say(broken=threads.words_of(name, error, where))
 
     def _failed(self, words: str, reason: int = 0) -> None:
@@ -315,10 +317,11 @@ class _Agent:
         assert process is not None and self._logged is not None
         told = False
         sampled = 0.0
+        self._started("ended", self._wake_at_end, process)
         while True:
             if self._broken is not None:
                 raise HostGone("a thread beside the task failed") from self._broken
-            word = self._line.heard(0.05)
+            word = self._line.heard(max(0.0, sampled + _SAMPLE_SECONDS - time.monotonic()))
             kind = word.WhichOneof("word") if word is not None else None
             if kind == "end":
                 return
@@ -329,7 +332,7 @@ class _Agent:
             if kind == "give":
                 self._give(folder, word.give.names)
             now = time.monotonic()
-            if now - sampled > _SAMPLE_SECONDS:
+            if now - sampled >= _SAMPLE_SECONDS:
                 sampled = now
                 replaced = guard.check()
                 if replaced is not None:
@@ -355,6 +358,10 @@ class _Agent:
                         time_ns=ended.time_ns, memory=ended.memory, out_of_memory=ended.out_of_memory,
                     )
                 )  # fmt: skip
+
+    def _wake_at_end(self, process: ChildProcess) -> None:
+        process.wait(None)
+        self._line.wake()
 
     def _give(self, folder: str, names: Any) -> None:
         """Send files and directories of the task to the host, as a tar. If that fails, the host sees that it is cut short."""

@@ -216,7 +216,8 @@ class Line:
         return word
 
     def heard(self, seconds: float | None) -> Any:
-        """Return the next message; None if none comes within that time. Args: seconds: None: until one comes, or the stream ends.
+        """Return the next message; None if none comes within that time, or somebody calls `wake`. Args: seconds: None: until one of these, or the
+        end of the stream.
 
         Raises:
             HostGone: the stream has ended.
@@ -228,6 +229,10 @@ class Line:
             if over:
                 raise HostGone("the job's host has gone") from None
             return None
+
+    def wake(self) -> None:
+        """Have who waits in `heard` look around."""
+        self._words.put(None)
 
     def __enter__(self) -> Line:
         return self

@@ -34,6 +34,7 @@ class Line(contextlib.AbstractContextManager["Line"]):
     def __init__(self, *words: Any) -> None:
         self._words = list(words)
         self.said: list[dict[str, Any]] = []
+        self.woken = threading.Event()
         self.address = "10.0.0.2"
 
     def hear(self) -> Any:
@@ -46,6 +47,9 @@ class Line(contextlib.AbstractContextManager["Line"]):
 
     def heard(self, seconds: float) -> Any:
         return self.hear()
+
+    def wake(self) -> None:
+        self.woken.set()
 
     def say(self, **word: Any) -> None:
         self.said.append(word)
@@ -209,6 +213,7 @@ class Process:
     def __init__(self, exit: Exit | None = None) -> None:
         self.exit = exit
         self.done: list[Any] = []
+        self.ends = threading.Event()
 
     def sample(self) -> None:
         self.done.append("sample")
@@ -224,6 +229,10 @@ class Process:
 
     def kill(self) -> None:
         self.done.append("kill")
+
+    def wait(self, seconds: float | None) -> None:
+        """Until the end, which comes when a test says so."""
+        self.ends.wait(60)
 
 
 class Log:
@@ -264,6 +273,26 @@ def test_its_end_is_told_once_behind_its_last_lines() -> None:
     told = made._line.said[-1]["exit"]
     assert (told.signal, told.peak_rss, told.cpu_seconds, told.time_ns) == (9, 5, 1.5, 123) and not told.HasField("code")
     assert (told.memory, told.out_of_memory) == (7, True)
+
+
+def test_its_end_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_module, "_SAMPLE_SECONDS", 1000.0)
+    process = Process()
+    made = attending(process)
+
+    def heard(seconds: float) -> Any:
+        if not process.done:
+            return None  # its first sample
+        if process.exit is not None:
+            return END if made._line.said[-1].get("exit") else None
+        process.exit = Exit(3, None, 5, 1.5, 123)
+        process.ends.set()
+        assert made._line.woken.wait(60) and seconds > 900
+        return None
+
+    made._line.heard = heard
+    made._attend("/tmp/f", GUARD)
+    assert [next(iter(word)) for word in made._line.said] == ["sample", "log", "exit"]
 
 
 def test_a_fault_beside_it_ends_it() -> None:

@@ -247,6 +247,15 @@ def test_nothing_heard_within_the_time_is_none() -> None:
     assert line.heard(0.0).signal == 9
 
 
+def test_who_waits_is_woken() -> None:
+    line = quiet_line()
+    line.wake()
+    assert line.heard(None) is None
+    line.wake()
+    line._words.put(pb.Told(signal=9))
+    assert line.hear().signal == 9, "who waits for a message has nothing to look for"
+
+
 def test_who_says_too_much_waits_until_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_module, "_TICK", 0.001)
     line = quiet_line()
