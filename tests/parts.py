@@ -5,6 +5,7 @@
     markers         flink, tensorflow, matrix, slow: `scripts/test --fast` runs what has none of them
     groups          tests that share something costly (a Flink cluster, a module's fixture) are run by one process
     order           with several processes, the groups that take longest are begun first; with one, pytest's own order
+    base temp       with several processes it is in memory, where there is enough of it
     --times         a table of the seconds each file took
 """
 
@@ -17,13 +18,16 @@ import gc
 import importlib
 import os
 import re
+import shutil
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
@@ -208,6 +212,50 @@ def _rank(item: pytest.Item, group: str | int) -> int:
     return _LAST
 
 
+# -- the base temp directory
+
+#: a file system in memory; bytes that are free there, and in memory, before it is used: a run needs less than half of the first
+_MEMORY, _SPACE, _AVAILABLE = "/dev/shm", 4 << 30, 8 << 30
+_MADE = pytest.StashKey[str]()
+#: of the names of runs' directories, before the process'
+_PREFIX = "akrunner-tests-"
+
+
+def _fits_in_memory() -> bool:
+    try:
+        place = os.statvfs(_MEMORY)
+    except OSError:
+        return False
+    # tests run what they have written
+    usable = not place.f_flag & os.ST_NOEXEC and os.access(_MEMORY, os.W_OK)
+    return usable and place.f_bavail * place.f_frsize > _SPACE and psutil.virtual_memory().available > _AVAILABLE
+
+
+def _have_base_temp(config: pytest.Config) -> None:
+    """A run makes a hundred thousand files and removes as many, and ext4 looks for each new one through those that were removed within minutes."""
+    said = config.option.basetemp or {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"} & os.environ.keys()
+    if sys.platform == "linux" and not said and number_of(config) > 1:
+        _end_those_before()
+        if _fits_in_memory():
+            config.stash[_MADE] = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=_MEMORY)
+            config.option.basetemp = os.path.join(config.stash[_MADE], "all")
+
+
+def _end_those_before() -> None:
+    """Remove what runs have left in memory: of tests that failed, so that one can look at it until now, or because they were killed."""
+    for path in Path(_MEMORY).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError, ValueError):
+            if path.stat().st_uid == os.getuid() and not psutil.pid_exists(int(path.name.removeprefix(_PREFIX).split("-")[0])):
+                shutil.rmtree(path)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    made = session.config.stash.get(_MADE, None)
+    if made is not None and not hasattr(session.config, "workerinput") and exitstatus == pytest.ExitCode.OK:
+        session.config.add_cleanup(lambda: shutil.rmtree(made, ignore_errors=True))
+
+
 # -- what hangs
 
 #: seconds after which all stacks are shown, of a hang that ends by no signal; seconds between two times that this is put off. pytest's own
@@ -273,7 +321,9 @@ class Times:
         terminalreporter.write_line(f"{seconds:7.1f}  {own:17.1f}  {started:7.1f}  {tests:5}  {name}")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    _have_base_temp(config)
     if config.getoption("--times") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Times(), "akrunner-times")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 #: what stands in a message for what differs from one to the next
@@ -83,24 +83,37 @@ def code_of(kinds: Sequence[str], message: str) -> str:
     return _code_of(kind, message)
 
 
+#: (its longest piece, the template): a message without the former, as nearly all are, is told from it by one search
+_Known = tuple[str, Template]
+
+
+def _known(found: Iterable[Template]) -> Sequence[_Known]:
+    return [(max(one.pieces, key=len), one) for one in found]
+
+
 @functools.cache
-def _said_by(kind: str) -> Sequence[Template]:
+def _said_by(kind: str) -> Sequence[_Known]:
     """Return what messages of a class are known by, the longest first."""
-    return [one for one in templates() if kind in one.kinds]
+    return _known(one for one in templates() if kind in one.kinds)
 
 
 @functools.cache
-def _long_of_others(kind: str) -> Sequence[Template]:
+def _long_of_others(kind: str) -> Sequence[_Known]:
     """Return what messages of other classes are known by, the longest first, as far as a message that has one of them must be theirs."""
-    return [one for one in templates() if kind not in one.kinds and sum(map(len, one.pieces)) >= LEAST_OF_OTHERS]
+    return _known(one for one in templates() if kind not in one.kinds and sum(map(len, one.pieces)) >= LEAST_OF_OTHERS)
+
+
+def _code_in(message: str, known: Sequence[_Known]) -> str:
+    """Return the code of the first that a message says; "": none."""
+    return next((one.code for longest, one in known if longest in message and one.is_in(message)), "")
 
 
 @functools.lru_cache(64)
 def _code_of(kind: str, message: str) -> str:
-    own = next((one.code for one in _said_by(kind) if one.is_in(message)), "")
+    own = _code_in(message, _said_by(kind))
     if own or kind in _QUOTING:
         return own or _rest()[kind]
-    return next((one.code for one in _long_of_others(kind) if one.is_in(message)), _rest()[kind])
+    return _code_in(message, _long_of_others(kind)) or _rest()[kind]
 
 
 def with_code(text: str, code: str) -> str:
