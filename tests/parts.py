@@ -196,6 +196,8 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+    # nor is much garbage in what a test makes
+    gc.set_threshold(50_000, 20, 50)
 
 
 #: the rank of what is begun last
