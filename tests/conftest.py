@@ -65,6 +65,8 @@ ENVS = Path(os.environ.get("AKRUNNER_TEST_ENVS", Path(__file__).parents[1] / ".e
 FLINK = ENVS / "flink" / "bin" / "python"
 #: what a user's PyFlink program runs in: the same, and akrunner
 PROGRAM = ENVS / "program" / "bin" / "python"
+#: what has the Python workers of a TaskManager forked, if it is first on PYTHONPATH
+FORKED = Path(__file__).parent / "forked"
 #: begins the reason of a test that is skipped for want of something optional
 NOT_RUN = "NOT RUN ON "
 #: places kept on Flink from test to test; no test wants more
@@ -282,7 +284,7 @@ def start_cluster(folder: Path, forked: bool = False, file: Path | None = None, 
         for name, value in java.environ().items():
             patched.setenv(name, value)
         if forked:
-            patched.setenv("PYTHONPATH", str(Path(__file__).parent / "forked"), prepend=os.pathsep)
+            patched.setenv("PYTHONPATH", str(FORKED), prepend=os.pathsep)
         if file is not None:
             patched.setenv("AKRUNNER_TESTS_FORK", str(file))
         return cluster.start(str(folder), str(FLINK), port=0, **options)
@@ -295,6 +297,8 @@ def flink_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.
     folder = tmp_path_factory.mktemp("flink")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        # as Flink itself has it: nobody ends its processes, and every two seconds take a fiftieth of a core
+        patched.setattr(cluster, "_HEARTBEAT_MILLIS", 10_000)
         # apart from what the cluster has
         forks = tmp_path_factory.mktemp("forks") / "forks"
         started = start_cluster(folder, forked=True, file=forks, taskmanagers=2, slots=6)

@@ -31,7 +31,7 @@ from akrunner.engines.flink.host.files import SharedFiles
 from akrunner.engines.flink.host.remote import RemoteProcess
 from akrunner.engines.flink.host.subtasks import Subtasks
 from tests import hosts
-from tests.conftest import FLINK, Script, agent_of, need_flink, nothing_is_left, start_cluster, taskmanager_of
+from tests.conftest import FLINK, FORKED, Script, agent_of, need_flink, nothing_is_left, start_cluster, taskmanager_of
 from tests.servers.s3 import S3, Flaky
 
 pytestmark = pytest.mark.flink
@@ -408,7 +408,9 @@ def test_the_jobmanager_is_killed(with_jobmanager: There, leaves_nothing: Path, 
 def test_start_and_stop_from_the_command_line(script: Script, tmp_path: Path) -> None:
     """Meanwhile, the only TaskManager is killed under a job."""
     need_flink()
-    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    # both Python workers of its TaskManager are forked
+    forked = os.pathsep.join([str(FORKED), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "PYTHONPATH": forked}
     command = [sys.executable, "-m", "akrunner", "flink"]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -58,6 +58,8 @@ _TEMP = "tmp"
 #: gone
 _GRACE_SECONDS = 2.0
 _START_SECONDS = 90.0
+#: a process that is killed is noticed within seconds, after two calls that it has not answered
+_HEARTBEAT_MILLIS = 2000
 
 
 @dataclass(frozen=True)
@@ -282,8 +284,7 @@ def _configure(path: str, host: str, rest: int, rpc: int, slots: int, python: st
         "jobmanager.rpc.address": host,
         "jobmanager.rpc.port": rpc,
         "jobmanager.bind-host": host,
-        # a process that is killed is noticed within seconds, after two calls that it has not answered
-        "heartbeat.interval": "2000",
+        "heartbeat.interval": _HEARTBEAT_MILLIS,
         # a TaskManager that comes before the JobManager tries again soon
         "cluster.registration.error-delay": "500",
         "jobmanager.memory.heap.size": "448m",
