@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -259,18 +259,50 @@ def serve(number: int) -> None:
             _, descriptors, _, _ = socket.recv_fds(asked, 1, 8)
             if not descriptors:
                 return
-            told, order, *standard = descriptors
+            told, given, *standard = descriptors
+            order = _order(given)
+            _make_ready(order["words"])
             pid = os.fork()
             if pid == 0:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 for end in (told, woken, wakes, asked.detach(), *(host.fileno() for host in hosts.values())):
                     os.close(end)
-                return _become(_order(order), standard)
-            for end in (order, *standard):
+                return _become(order, standard)
+            for end in standard:
                 os.close(end)
             hosts[pid] = socket.socket(fileno=told)
             hosts[pid].sendall(b"%d\n" % pid)
+
+
+#: what hosts have been made ready for
+_ready: set[str] = set()
+
+
+def _make_ready(words: Sequence[str]) -> None:
+    """Make, before the first host that needs it, what all hosts make alike from nothing but akrunner: it is half of what most of them compute."""
+    from akrunner.cli import main
+    from akrunner.codes import matching
+    from akrunner.launch import bundle
+
+    command = words[2] if list(words[:2]) == ["-m", "akrunner"] and words[2:3] and words[2] in main._COMMANDS else ""
+    if command in _ready:
+        return
+    _ready.update((command, ""))
+    bundle.bundle_bytes()
+    matching.templates()
+    for parameter in _parameters(main.load([command])) if command else ():
+        # what newer versions of Typer make of an option when it is parsed for the first time
+        if hasattr(parameter, "get_runtime_param"):
+            parameter.get_runtime_param()
+    gc.freeze()
+
+
+def _parameters(command: Any) -> Iterator[Any]:
+    """The options and arguments of a command of Typer's, and of those below it."""
+    yield from command.params
+    for one in getattr(command, "commands", {}).values():
+        yield from _parameters(one)
 
 
 def _tell_ends(hosts: dict[int, socket.socket]) -> None:
