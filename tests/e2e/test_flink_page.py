@@ -64,6 +64,9 @@ for home, names in ((akrunner, ("run", "train", "predict")), (flink, ("stream", 
     for name in names:
         setattr(home, name, functools.partial(getattr(home, name), python_env=TENSORFLOW))
 
+# what submits for one of them submits for the next
+warm = akrunner.warm(TENSORFLOW, workers=1, preload=())
+
 def lay(t_env):
     # `from akrunner.alink import *` brings Alink's name
     from pyflink.table import DataTypes
@@ -171,7 +174,7 @@ def test_programs(leaves_nothing: Path, flink_cluster: Cluster, folder: Path, na
             code = code.replace(name, other)
         asked = [behind for begin, behind in BEHIND.items() if block.text.startswith(begin)]
         text += "\n".join([f"print({block.place!r}, flush=True)", code, *asked, ""])
-    (folder / "page.py").write_text(text)
+    (folder / "page.py").write_text(text + "assert warm.status()['submitters'] == 1\n")
     temp = tmp_path / "temp"
     temp.mkdir()
     # PyFlink leaves a directory there
