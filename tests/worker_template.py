@@ -28,6 +28,8 @@ numpy akrunner.worker.main akrunner.worker.chunks akrunner.worker.defaults akrun
 """.split()
 #: seconds between two looks at who may still ask
 _LOOKS = 1.0
+#: of a template of workers: as of `akrunner.worker.spare`
+_own: list[str] = []
 _CLONE_PARENT, _CHILD_CLEARTID, _CHILD_SETTID = 0x8000, 0x200000, 0x1000000
 _GET_TID_ADDRESS = 40
 #: fields of /proc/PID/stat behind the name: begin and end of the arguments, and of the environment
@@ -45,6 +47,7 @@ def serve() -> None:
         json.dumps(sorted({name.partition(".")[0] for name in sys.modules} | {"sitecustomize", "usercustomize"})).encode()
         + b"\n"
     )
+    _own.extend(spare.own_modules())
     gc.collect()
     gc.freeze()
     while True:
@@ -82,6 +85,7 @@ def serve_agents() -> None:
         os._exit(1)
     # the other end of stdout, which is a pipe as a fork's is
     os.close(int(printed))
+    _own.extend(spare.own_modules())
     gc.collect()
     gc.freeze()
     changed = {name: value for name, value in os.environ.items() if before.get(name) != value}
@@ -245,7 +249,7 @@ def _become(order: dict[str, Any], descriptors: Sequence[int], spare: Any) -> No
     _show(_ARGUMENTS, order["words"])
     os.environ.update(order["env"])
     words = order["words"]
-    spare._become({"env": {}, "cwd": order["cwd"], "bundle": words[1]}, None, words[3:])
+    spare._become({"env": {}, "cwd": order["cwd"], "bundle": words[1]}, None, words[3:], _own)
     numpy = sys.modules.get("numpy.random")
     if numpy is not None:
         # Python seeds its own generator again in each fork

@@ -16,6 +16,7 @@ current directory, module path, and the paths of akrunner's own modules.
 
 from __future__ import annotations
 
+import array
 import importlib
 import os
 import select
@@ -34,6 +35,9 @@ from akrunner.worker.task import before_import
 _LOOK = 2000
 #: endings of files in a directory of the module path that can be imported, or that say what can
 _IMPORTABLE = (".py", ".so", ".pyd", ".pth", ".egg", ".zip", ".dist-info", ".egg-info", ".egg-link")
+
+#: numbers that are the state of a file; the largest that each can be
+_FIELDS, _WORD = 3, (1 << 64) - 1
 
 
 def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]:
@@ -56,6 +60,7 @@ def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]
     for name in told["preload"]:
         importlib.import_module(name)
     imported = {name.partition(".")[0] for name in sys.modules if name not in ours}
+    own = own_modules()
     files = Files(told["began_ns"])
     alone = template.why_not(opened, told["temp"])
     # what was printed so far belongs in the log, as after a cold start
@@ -77,7 +82,7 @@ def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]
             break
         _, body = host.next((frames.OFFER,))
     _, order = host.next((frames.ORDER,))
-    _become(order, told["overlay"], [str(read_fd), str(write_fd)])
+    _become(order, told["overlay"], [str(read_fd), str(write_fd)], own)
     return read_fd, write_fd
 
 
@@ -146,23 +151,31 @@ def shadowed(names: Iterable[str], imported: Collection[str]) -> str:
 
 
 class Files(object):
-    """The state of the imported files on disk. If it changes, this process runs other code than a cold start would."""
+    """The state of the imported files on disk. If it changes, this process runs other code than a cold start would.
+
+    It is kept as a text and an array. A fork gets a copy of each page of memory that it writes to, and Python writes to each object
+    that it looks at: thousands of texts lie on as many pages, those of the modules.
+    """
 
     def __init__(self, began_ns: int) -> None:
         """Record the state. Args: began_ns: when this process was started; a file changed after that is not trusted."""
-        self._files = {path: _state(path) for path in _files()}
+        files = sorted(_files())
+        self._files = "\0".join(files)
+        self._states = _states(files)
         self._folders = {path: _importable(path) for path in sys.path}
         now = time.time_ns()
-        late = [path for path, state in self._files.items() if state is not None and began_ns < state[0] <= now]
+        late = [path for path, at in zip(files, self._states[::_FIELDS]) if began_ns < at <= now]
         self._late = "%s has changed while it was imported" % late[0] if late else ""
 
     def changed(self) -> str:
         """Return what has changed, in words; "" if nothing has."""
         if self._late:
             return self._late
-        for path, state in self._files.items():
-            if _state(path) != state:
-                return "%s has changed since" % path
+        files = self._files.split("\0")
+        states = _states(files)
+        if states != self._states:
+            differ = [at for at, (new, old) in enumerate(zip(states, self._states)) if new != old]
+            return "%s has changed since" % files[differ[0] // _FIELDS]
         for path, names in self._folders.items():
             if _importable(path) != names:
                 return "something was installed in, or removed from, %s since" % path
@@ -190,12 +203,17 @@ def _files() -> Set[str]:
     return {path for path in found if not path.startswith(sys.argv[0])}
 
 
-def _state(path: str) -> Optional[Tuple[int, int, int]]:
-    try:
-        stat = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+def _states(paths: Iterable[str]) -> array.array[int]:
+    """Return `_FIELDS` numbers for each file: when it was changed, its size, its number; zeros if it does not exist."""
+    found = array.array("Q")
+    for path in paths:
+        try:
+            stat = os.stat(path)
+        except (OSError, ValueError):
+            found.extend((0,) * _FIELDS)
+            continue
+        found.extend((stat.st_mtime_ns & _WORD, stat.st_size, stat.st_ino & _WORD))
+    return found
 
 
 def _importable(folder: str) -> Optional[FrozenSet[str]]:
@@ -207,13 +225,21 @@ def _importable(folder: str) -> Optional[FrozenSet[str]]:
     return frozenset(name for name in names if name.endswith(_IMPORTABLE) or ("." not in name and name != "__pycache__"))
 
 
-def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str]) -> None:
+def own_modules() -> List[str]:
+    """Return the names of akrunner's modules, and of `__main__`. A fork does not look for them itself: to look through thousands of
+    modules would copy their memory.
+    """
+    return [name for name in sys.modules if name == "__main__" or name.partition(".")[0] == "akrunner"]
+
+
+def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str], own: Sequence[str]) -> None:
     """Bring this process into the state of one that has just been started for the job.
 
     Args:
         order: the ORDER message.
         overlay: the directory of further packages; None or "" for none.
         pipes: the arguments with which that process's command line would end.
+        own: what `own_modules` has returned before this process was forked.
     """
     for name, value in order["env"].items():
         if value is None:
@@ -229,9 +255,8 @@ def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str]) -> 
     sys.path[:] = [{old: new, here: order["cwd"]}.get(path, path) for path in sys.path]
     for path in [path for path in sys.path_importer_cache if path == here or path.startswith(old)]:
         del sys.path_importer_cache[path]
-    for name, module in list(sys.modules.items()):
-        if name == "__main__" or name.partition(".")[0] == "akrunner":
-            _move(module, old, new)
+    for name in own:
+        _move(sys.modules[name], old, new)
     sys.argv[0] = new
     if hasattr(sys, "orig_argv"):
         sys.orig_argv = [{old: new, "spare": "run"}.get(part, part) for part in sys.orig_argv[:-3]] + pipes
