@@ -203,8 +203,9 @@ def _parents() -> dict[int, int]:
 
 def _near(parents: Mapping[int, int]) -> list[int]:
     """Children of this process, and the hosts of it, without the processes that hosts, workers and guards are forked from."""
-    server, templates = hosts.server(), (hosts.server(), starts.server(), guard_forks.server())
-    return [pid for pid, parent in parents.items() if parent in (os.getpid(), server or -1) and pid not in templates]
+    servers = hosts.servers()
+    templates = (*servers, starts.server(), guard_forks.server())
+    return [pid for pid, parent in parents.items() if parent in (os.getpid(), *servers) and pid not in templates]
 
 
 def of_jobs(tmpdir: str) -> list[psutil.Process]:

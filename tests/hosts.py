@@ -4,6 +4,8 @@
 
     test -- what a shell would run, its environment, descriptors -->  server (one for each process of pytest)  -- fork -->  host
 
+With several processes of pytest their servers are forks, too, of one that has imported all of it. One that has imported more is a fork of the process' own.
+
 `run` and `Popen` are as `subprocess`'s, for `[sys.executable, "-m", "akrunner", ...]`, `[sys.executable, "-c", CODE, ...]` and
 `[sys.executable, SCRIPT, ...]`: for tests of what a host does once it is there. Those of how one starts (imports, a shell's limits, Ctrl-C
 before anything is there) take `subprocess`.
@@ -43,22 +45,25 @@ pydantic.type_adapter pydantic.json_schema pydantic.types sqlglot akrunner.launc
 
 
 class _Server:
-    """The process that hosts are forked from, as those see it who ask it for one."""
+    """The process that hosts are forked from, as those see it who ask it for one.
 
-    def __init__(self) -> None:
-        self._lock, self._owner = threading.Lock(), os.getpid()
+    Args: of: one that it is forked from itself; None: it imports everything; imported: modules that it imports besides.
+    Attributes: owner: the process that asks it.
+    """
+
+    def __init__(self, of: _Server | None = None, imported: tuple[str, ...] = ()) -> None:
+        self._lock, self.owner = threading.Lock(), os.getpid()
         self._asked, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        code = "import sys; sys.path.insert(0, sys.argv[1]); from tests import hosts; hosts.serve(int(sys.argv[2]))"
+        code = "import sys; sys.path.insert(0, sys.argv[1]); from tests import hosts; hosts.serve(0, sys.argv[2:])"
+        words = [sys.executable, "-c", code, str(Path(__file__).parents[1]), *imported]
         with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", code, str(Path(__file__).parents[1]), str(theirs.fileno())],
-                stdin=DEVNULL, stdout=DEVNULL, pass_fds=[theirs.fileno()], cwd="/", start_new_session=True,
-            )  # fmt: skip
+            options: Any = dict(stdin=theirs, stdout=DEVNULL, cwd="/", start_new_session=True)
+            self.process: Any = subprocess.Popen(words, **options) if of is None else Popen(words, **options, of=of)
         atexit.register(self.stop)
 
     def stop(self) -> None:
         # not in what pytest's process has forked
-        if os.getpid() == self._owner:
+        if os.getpid() == self.owner:
             self._asked.close()
             self.process.wait()
 
@@ -73,24 +78,32 @@ class _Server:
         return answers
 
 
-_server: list[_Server] = []
+#: modules that one has imported besides -> it; of this process, or of the one that this process was forked from
+_servers: dict[tuple[str, ...], _Server] = {}
 #: where the process is made that the worker processes of their jobs are forked from (`tests/forked/worker_forks.py`); "": they start as they do for users
 forks = ""
 #: the processor's seconds of each host whose end has been heard, with those of what it has waited for
 spent: list[float] = []
-_starting = threading.Lock()
+_starting = threading.RLock()
 
 
-def _there() -> _Server:
+def begin() -> None:
+    """Start what hosts are forked from before this process itself is forked: it imports for all."""
+    _there()
+
+
+def _there(imported: tuple[str, ...] = ()) -> _Server:
     with _starting:
-        if not _server:
-            _server.append(_Server())
-        return _server[0]
+        known = _servers.get(imported)
+        if known is None or known.owner != os.getpid():
+            # as a child of the one that was there when this process was forked, where there was one
+            _servers[imported] = _Server(_there() if imported else known, imported)
+        return _servers[imported]
 
 
-def server() -> int:
-    """The pid of the process that hosts are forked from, 0 for none."""
-    return _server[0].process.pid if _server else 0
+def servers() -> list[int]:
+    """The pids of the processes that this one's hosts are forked from."""
+    return [server.process.pid for server in _servers.values() if server.owner == os.getpid()]
 
 
 class Popen:
@@ -98,8 +111,9 @@ class Popen:
 
     def __init__(
         self, words: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Any = None, stdin: Any = None, stdout: Any = None,
-        stderr: Any = None, text: bool = False, start_new_session: bool = False,
+        stderr: Any = None, text: bool = False, start_new_session: bool = False, imported: tuple[str, ...] = (), of: _Server | None = None,
     ) -> None:  # fmt: skip
+        """Args: imported: modules that it finds imported, besides those that all do; of: what it is forked from."""
         assert words[0] == sys.executable
         self.args, self.returncode = words, None
         self._lock = threading.Lock()
@@ -112,9 +126,10 @@ class Popen:
             "env": dict(os.environ if env is None else env),
             "cwd": os.path.abspath(os.fspath(cwd or ".")),
             "session": start_new_session,
-            "forks": forks,
+            "nice": os.getpriority(os.PRIO_PROCESS, 0),
+            "forks": forks if of is None else "",
         }
-        self._told = _there().ask(order, [theirs_in, theirs_out, theirs_err])
+        self._told = (of or _there(imported)).ask(order, [theirs_in, theirs_out, theirs_err])
         for end in ends:
             os.close(end)
         self.pid = int(self._line())
@@ -233,9 +248,9 @@ def run(
 # -- the server's side
 
 
-def serve(number: int) -> None:
+def serve(number: int, imported: Sequence[str]) -> None:
     """Fork a host for each order, until nobody asks any more. The hosts run below this call, so that they end as any Python does."""
-    for name in _IMPORTED:
+    for name in (*_IMPORTED, *imported):
         try:
             importlib.import_module(name)
         except ImportError:
@@ -335,6 +350,8 @@ def _become(order: dict[str, Any], standard: Sequence[int]) -> None:
         os.close(descriptor)
     if order["session"]:
         os.setsid()
+    if order["nice"] > os.getpriority(os.PRIO_PROCESS, 0):
+        os.setpriority(os.PRIO_PROCESS, 0, order["nice"])
     os.chdir(order["cwd"])
     os.environ.clear()
     os.environ.update(order["env"])

@@ -104,6 +104,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl
 def pytest_groups(items: list[pytest.Item]) -> list[list[int]]:
     """As `tests/processes.py` deals them."""
+    if any(item.get_closest_marker("slow") for item in items):
+        hosts.begin()
     groups: dict[str | int, list[int]] = {}
     ranks: dict[str | int, tuple[int, float]] = {}
     sizes = _sizes(items)
