@@ -1092,7 +1092,7 @@ def test_a_table_on_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_leaves_no_half_shard(tmp_path: Path, number: int) -> None:
-    source = photos(tmp_path / "in", 300)
+    source = photos(tmp_path / "in", 150)
     words = [sys.executable, "-m", "akrunner", "pack", str(source), str(tmp_path / "out"), "--shard-size", "1kB"]
     process = hosts.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
@@ -1103,7 +1103,7 @@ def test_ctrl_c_leaves_no_half_shard(tmp_path: Path, number: int) -> None:
     assert process.returncode == 128 + number, said
     assert "goes on" in said and not list((tmp_path / "out").rglob("*.partial"))
     assert command(source, tmp_path / "out", "--shard-size", "1kB").returncode == 0
-    assert sum(map(len, everything(tmp_path / "out").values())) == 900
+    assert sum(map(len, everything(tmp_path / "out").values())) == 450
 
 
 def test_outputs_that_cannot_be(tmp_path: Path) -> None:
