@@ -46,7 +46,7 @@ class Program:
     """One run of the program, in a process of its own."""
 
     def __init__(self, address: str, folder: Path, rate: int, savepoint: str = "") -> None:
-        self.rest = Rest(address)
+        self.rest = Rest(address, keep=True)
         self.told: dict[str, Any] = {}
         environ = {
             **os.environ, "JAVA_HOME": java_home(str(FLINK)), "TMPDIR": str(folder / "temp"), "XDG_STATE_HOME": str(folder / "state"),
@@ -75,7 +75,8 @@ class Program:
         deadline = time.monotonic() + seconds
         while not (found := so()):
             assert time.monotonic() < deadline and self._process.poll() is None, f"{what}: {self.told}"
-            time.sleep(0.1)
+            # the JobManager tells of its checkpoints at some length
+            time.sleep(0.3)
         return found
 
     @property
@@ -94,6 +95,7 @@ class Program:
         self._process.stdin.close()
         assert self._process.wait(100) == 0, self._said.read_text()[-3000:]
         self._reading.join()
+        self.rest.close()
         return self.told
 
     def kill(self) -> None:
@@ -103,6 +105,7 @@ class Program:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._reading.join()
+        self.rest.close()
 
 
 def tasks(running: cluster.Cluster) -> list[psutil.Process]:

@@ -35,7 +35,8 @@ def tables(savepoint: str) -> StreamTableEnvironment:
     configuration.set_string("restart-strategy.fixed-delay.delay", "100 ms")
     if savepoint:
         configuration.set_string("execution.state-recovery.path", savepoint)
-    environment = environment_of(configuration, Address.of(MASTER).flink_options)
+    # the cluster has Flink's Python, 42 MB, which one of the jobs brings all the same, as it would to another cluster
+    environment = environment_of(configuration, Address.of(MASTER).flink_options, brings_python=bool(savepoint))
     environment.set_parallelism(2)
     t_env = StreamTableEnvironment.create(environment)
     t_env.execute_sql(
