@@ -31,7 +31,8 @@ def test_what_is_not_there_is_not_run_and_said(tmp_path: Path) -> None:
     ]
     tests += ["tests/e2e/test_flink_network.py", "tests/e2e/test_flink_tables.py", "tests/e2e/test_flink_detached.py"]
     chosen = "python37 or matrix or environment or disk or network or tables or detached"
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests, "-k", chosen]
+    plugins = ["--disable-plugin-autoload", "-p", "pytest_timeout", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *plugins, *tests, "-k", chosen]
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     left_out = [line for line in done.stdout.splitlines() if line.startswith("NOT RUN")]
