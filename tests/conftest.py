@@ -282,7 +282,7 @@ def start_cluster(folder: Path, forked: bool = False, file: Path | None = None, 
     """As `cluster.start`, of a Java that lives no longer than tests. Args: forked: its Python workers are (`tests/forked`), which is for clusters
     whose TaskManagers get more than one; file: that tells its agents when their worker processes are, too (`tests/starts.py`)."""
     with pytest.MonkeyPatch.context() as patched:
-        for name, value in java.environ().items():
+        for name, value in {**java.environ(), **starts.TENSORFLOW}.items():
             patched.setenv(name, value)
         if forked:
             patched.setenv("PYTHONPATH", str(FORKED), prepend=os.pathsep)

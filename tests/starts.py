@@ -52,6 +52,9 @@ _COLD_IN_HOSTS = (CRASHES, "tests/contract/test_warm.py", "tests/contract/test_k
 #: bytes of an environment that a fork can have
 _ROOM = 1 << 16
 _TEMPLATE = Path(__file__).with_name("worker_template.py")
+#: what TensorFlow does for tests that do not start it cold: for oneDNN it looks through all its kernels whenever a process has a new operation in a
+#: graph, which takes a third of what a small job takes
+TENSORFLOW = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 
 
 class _Template:

@@ -37,7 +37,7 @@ import akrunner
 from akrunner import warming
 from akrunner.cluster.resources import THREADS
 from akrunner.spares.wanted import early
-from tests import java, parts, steady
+from tests import java, parts, starts, steady
 
 #: seconds: what a job has left in a worker has ended by then
 _ENDS = 60.0
@@ -114,6 +114,7 @@ class Kept:
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(run_folder / "cache")),
             # a job of two tasks wants what one of one wants
             **{name: kind.threads for name in THREADS},
+            **starts.TENSORFLOW,
             # where Alink's operators look for it
             **({"TF115_PYTHON_ENV_PATH": str(ENVS / "tf1.15")} if kind.python == "tf1.15" else {}),
         }
