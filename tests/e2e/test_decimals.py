@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import akrunner
+from tests import hosts
 from tests.conftest import Script
 from tests.servers.postgres import Postgres
 
@@ -114,7 +115,7 @@ def test_on_the_command_line_and_in_a_job_file(script: Script, leaves_nothing: P
     _parquet(tmp_path)
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return hosts.run(
             [sys.executable, "-m", "akrunner", "run", *words], cwd=tmp_path, capture_output=True, text=True, timeout=120
         )
 

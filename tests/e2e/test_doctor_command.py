@@ -86,7 +86,7 @@ def test_a_job_whose_host_was_killed(leaves_nothing: Path, script: Script, tmp_p
         script("import time\n\ndef main(task_config):\n    print('asleep', flush=True)\n    time.sleep(60)\n"),
     )
     command = [sys.executable, "-m", "akrunner", "run", path, "-i", str(tmp_path / "t.csv"), "--work-dir", kept, "-q"]
-    process = subprocess.Popen(command)
+    process = hosts.Popen(command)
     try:
         deadline = time.monotonic() + 60
         # what is there before its record is no job's yet

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from akrunner.io.layouts import Layout
 from akrunner.io.sinks import sink_to
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
+from tests import hosts
 from tests.conftest import Script
 from tests.servers.s3 import S3, Flaky
 
@@ -251,7 +251,7 @@ def test_a_host_that_is_killed(s3: S3, script: Script, tmp_path: Path) -> None:
     code = script(COPY + "    print('written', flush=True)\n    import time\n    time.sleep(60)\n")
     command = [sys.executable, "-m", "akrunner", "run", code, "-i", str(path), "-o", f"s3://{s3.bucket}/out/", "--debug"]
     command += ["--work-dir", str(tmp_path / "kept")]
-    with subprocess.Popen([*command, "--output-schema", "id bigint"], stderr=subprocess.PIPE, text=True) as job:
+    with hosts.Popen([*command, "--output-schema", "id bigint"], stderr=hosts.PIPE, text=True) as job:
         assert job.stderr is not None
         for line in job.stderr:
             if "written" in line:

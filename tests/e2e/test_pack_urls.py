@@ -7,7 +7,6 @@ import http.server
 import io
 import json
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ from PIL import Image
 
 import akrunner
 from akrunner.folders import pool, remote
+from tests import hosts
 
 pytestmark = [pytest.mark.usefixtures("leaves_nothing"), pytest.mark.slow]
 
@@ -195,7 +195,7 @@ def test_a_refused_connection_and_a_store_that_is_gone_are_not_broken_images(
         akrunner.pack(source, tmp_path / "out", bad_rows="skip")
     assert (len(caught.value.broken), len(caught.value.unfetched)) == (0, 1) and not (tmp_path / "out").exists()
     words = [sys.executable, "-m", "akrunner", "pack", str(source), str(tmp_path / "other"), "--json"]
-    failed = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    failed = hosts.run(words, capture_output=True, text=True, timeout=120)
     told = json.loads(failed.stdout)
     assert failed.returncode == 3 and told["unfetched"][0][0].endswith("good.jpg") and "broken" not in told
 
@@ -205,7 +205,7 @@ def test_a_server_that_says_nothing_keeps_nobody_from_ending_the_run(tmp_path: P
     with served() as server:
         source = listed(tmp_path, server, "good.jpg", "stalls.jpg")
         words = [sys.executable, "-m", "akrunner", "pack", str(source), str(tmp_path / "out")]
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = hosts.Popen(words, stdout=hosts.PIPE, stderr=hosts.PIPE, text=True)
         deadline = time.monotonic() + 60
         while "stalls.jpg" not in server.counts and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
