@@ -24,6 +24,8 @@ from akrunner.launch.process import sweep
 
 _PREFIX = "akrunner-task-"
 _LOCK = ".lock"
+#: ends the name of one that is being removed
+_GONE = "-gone"
 #: seconds for which a directory without a lock may still be being made; if it is older, its maker was killed
 _MAKING_SECONDS = 600.0
 
@@ -73,7 +75,10 @@ def remove_left() -> None:
             lock = _locked(path)
             try:
                 sweep([os.path.basename(folder)[len(_PREFIX) :]], 0.0)
-                leftovers.remove(folder)
+                # its maker, if it was about to lock it, makes another one, of which nothing is removed
+                gone = folder + _GONE
+                os.rename(folder, gone)
+                leftovers.remove(gone)
             finally:
                 os.close(lock)
 

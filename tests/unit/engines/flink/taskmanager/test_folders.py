@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from akrunner import leftovers
 from akrunner.engines.flink.taskmanager import folders
 from akrunner.engines.flink.taskmanager.folders import TaskFolder
 from akrunner.launch.process import MARK
@@ -94,3 +95,21 @@ def test_a_folder_that_goes_while_it_is_made_is_made_again(tmp_path: Path, monke
     with TaskFolder("b" * 32, lambda path: None) as folder:
         assert os.path.isdir(folder) and len(tried) == 2
     assert not os.path.exists(folder)
+
+
+def test_one_that_was_not_locked_yet_is_made_anew_and_stays(leaves_nothing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its maker locks it when another task has begun to remove it."""
+    made = leaves_nothing / "akrunner-task-new"
+    made.mkdir()
+    (made / ".lock").touch()
+    remove, maker = leftovers.remove, TaskFolder("new", lambda path: None)
+
+    def removing(path: str) -> None:
+        monkeypatch.setattr(leftovers, "remove", remove)
+        assert maker.__enter__() == str(made)
+        remove(path)
+
+    monkeypatch.setattr(leftovers, "remove", removing)
+    folders.remove_left()
+    assert os.listdir(leaves_nothing) == [made.name] and os.listdir(made) == [".lock"]
+    maker.__exit__(None, None, None)
