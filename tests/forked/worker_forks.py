@@ -152,7 +152,8 @@ def _forked(words: Sequence[str], options: Mapping[str, Any]) -> int | None:
     if asker is None or words[0] != asker.python:
         return None
     environ, cwd = options["env"], options["cwd"]
-    module = _module(cwd)
+    # it looks at the model that it has made, whatever its script imports
+    module = "tensorflow" if not asker.host and _trains(cwd) else _module(cwd)
     if (asker.host and module != "numpy") or not _alike(environ, cwd, module):
         return None
     names = [name for place in [cwd, *_places(environ, of_a_job=True)] for name in _names(place) if name != "akrunner"]
@@ -208,6 +209,10 @@ def _names(place: str) -> set[str]:
 def _names_in_zip(place: str) -> set[str]:
     with zipfile.ZipFile(place) as archive:
         return {name.partition("/")[0] for name in archive.namelist()}
+
+
+def _trains(folder: str) -> bool:
+    return os.path.isdir(os.path.join(os.path.dirname(folder), "saved_model"))
 
 
 def _module(folder: str) -> str:
