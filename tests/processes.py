@@ -4,6 +4,7 @@
 
     pytest: collects, deals groups of tests   -- numbers of tests -->  its processes: run them
                                               <-- how each ended ----
+    with `pytest_early`, half of the processes run what is collected first while pytest collects the rest, and others come for that
 
 pytest-xdist has each process import and collect all 22,000 tests for itself, and says six times how one of them goes. Here both are done once.
 What tests see is as with pytest-xdist: a base temp directory for each process (`popen-gw0`, ...), and `workerinput` in pytest's configuration.
@@ -22,6 +23,7 @@ import traceback
 from collections import deque
 from collections.abc import Sequence
 from multiprocessing import connection
+from pathlib import Path
 
 # as it is: tests put others in its place
 from time import monotonic, sleep
@@ -65,6 +67,10 @@ class _Hooks:
     def pytest_groups(self, items: list[pytest.Item]) -> list[list[int]]:  # type: ignore[empty-body]
         """Places of tests among `items`; those of one group are run by one process, one behind the other; the first groups are begun first."""
 
+    @pytest.hookspec(firstresult=True)
+    def pytest_early(self, config: pytest.Config) -> list[str]:  # type: ignore[empty-body]
+        """Directories that are collected first, and whose tests are run while the rest is collected. None of them shares anything with the rest."""
+
     def pytest_process_begins(self, first: pytest.Item) -> None:
         """In a process that has just been forked. Args: first: the test that it begins with."""
 
@@ -73,26 +79,101 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(_Hooks)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    number = number_of(session.config)
-    collected = session.config.option.continue_on_collection_errors or not session.testsfailed
-    if number < 2 or not collected or session.config.option.collectonly or session.config.option.usepdb:
+class _Early:
+    """Has half of the processes begin with the tests of some directories, which are collected first. Each of them gets all that it will run:
+    nobody listens while pytest collects the rest.
+
+    Attributes: processes: that have begun; items: their tests.
+    """
+
+    def __init__(self, session: pytest.Session, paths: list[str]) -> None:
+        self._session, self._paths = session, [Path(path) for path in paths]
+        self.processes: list[_Process] = []
+        self.items: list[pytest.Item] = []
+        self._due = True
+
+    def collect(self) -> None:
+        # or pytest would take no directory that is in another one
+        self._session.config.option.keepduplicates = True
+        try:
+            self._session.perform_collect([*map(str, self._paths), *self._session.config.args])
+        except BaseException:
+            _end(self.processes)
+            raise
+        self._session.items[:0] = self.items
+        self._session.testscollected = len(self._session.items)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> pytest.CollectReport | None:
+        if not isinstance(collector, pytest.File):
+            return None
+        is_early = any(collector.path.is_relative_to(path) for path in self._paths)
+        if is_early and not self._due:
+            # the second time
+            return pytest.CollectReport(collector.nodeid, "passed", None, [])
+        if not is_early and self._due:
+            self._due = False
+            self._begin()
         return None
-    groups = deque(session.config.hook.pytest_groups(items=session.items))
+
+    def _begin(self) -> None:
+        session = self._session
+        if session.testsfailed:
+            return
+        self.items = list(session.items)
+        session.config.hook.pytest_collection_modifyitems(session=session, config=session.config, items=self.items)
+        session.items[:] = self.items
+        groups, number = _groups(session), number_of(session.config)
+        for place in range(number // 2):
+            if given := [test for group in groups[place :: number // 2] for test in group]:
+                self.processes.append(_Process(session, self.processes, number, given))
+        session.items.clear()
+
+
+_EARLY = pytest.StashKey[_Early]()
+
+
+def pytest_collection(session: pytest.Session) -> bool | None:
+    config = session.config
+    paths = config.hook.pytest_early(config=config) if number_of(config) > 1 and _runs(config) else None
+    if not paths:
+        return None
+    early = config.stash[_EARLY] = _Early(session, paths)
+    config.pluginmanager.register(early, "akrunner-early")
+    early.collect()
+    return True
+
+
+def _runs(config: pytest.Config) -> bool:
+    return not config.option.collectonly and not config.option.usepdb
+
+
+def _groups(session: pytest.Session, behind: int = 0) -> list[list[int]]:
+    """The groups of the tests behind the first ones. Raises: pytest.UsageError: they cannot be run by a forked process."""
     if others := [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]:
         raise pytest.UsageError(
             f"a file of tests has started threads when it was imported, which no forked process has: {', '.join(others)}"
         )
     session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
-    processes: list[_Process] = []
+    groups = session.config.hook.pytest_groups(items=session.items[behind:])
+    return [[behind + number for number in group] for group in groups]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    number = number_of(session.config)
+    early = session.config.stash.get(_EARLY, None)
+    processes = list(early.processes) if early is not None else []
     try:
-        for _ in range(min(number, len(groups))):
+        collected = session.config.option.continue_on_collection_errors or not session.testsfailed
+        if number < 2 or not collected or not _runs(session.config):
+            return None
+        groups = deque(_groups(session, len(early.items) if early is not None else 0))
+        while groups and len(processes) < number:
             processes.append(_Process(session, processes, number, groups.popleft()))
-        _deal(session, processes, groups)
+        _deal(session, processes, groups, early.processes if early is not None else ())
     finally:
-        for process in processes:
-            process.end()
+        _end(processes)
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
     if session.shouldstop:
@@ -100,8 +181,16 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     return True
 
 
-def _deal(session: pytest.Session, processes: Sequence[_Process], groups: deque[list[int]]) -> None:
-    """Give each process that asks for tests the next group, until all have ended, and tell pytest what they say."""
+def _end(processes: Sequence[_Process]) -> None:
+    for process in processes:
+        process.end()
+
+
+def _deal(session: pytest.Session, processes: list[_Process], groups: deque[list[int]], early: Sequence[_Process]) -> None:
+    """Give each process that asks for tests the next group, until all have ended, and tell pytest what they say.
+
+    Args: early: those that have none of these tests; when they end, others begin in their place.
+    """
     there = {process.link: process for process in processes}
     while there:
         for link in connection.wait(list(there)):
@@ -113,12 +202,16 @@ def _deal(session: pytest.Session, processes: Sequence[_Process], groups: deque[
                 process.ended(session)
                 if process.crashed:
                     session.shouldstop = session.shouldstop or "a process of pytest crashed"
+                if process in early and groups and not (session.shouldfail or session.shouldstop):
+                    other = _Process(session, processes, number_of(session.config), groups.popleft())
+                    processes.append(other)
+                    there[other.link] = other
                 continue
             if session.shouldfail or session.shouldstop:
                 for other in processes:
                     other.stop()
             if said is None:
-                more = groups and not (session.shouldfail or session.shouldstop)
+                more = groups and process not in early and not (session.shouldfail or session.shouldstop)
                 with contextlib.suppress(BrokenPipeError):
                     process.link.send(groups.popleft() if more else None)
             else:
