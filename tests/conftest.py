@@ -38,9 +38,6 @@ for _ignored in (signal.SIGHUP, signal.SIGQUIT):
     # as nohup has them
     signal.signal(_ignored, signal.SIG_DFL)
 
-# TensorFlow looks in each small graph for what oneDNN may do better, and each time through all kernels there are: a seventh of what it takes for tests
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-
 pytest_plugins = [
     "tests.processes",
     "tests.parts",

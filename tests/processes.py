@@ -91,6 +91,7 @@ class _Early:
         self.processes: list[_Process] = []
         self.items: list[pytest.Item] = []
         self._due = True
+        self._seen: set[Path] = set()
 
     def collect(self) -> None:
         # or pytest would take no directory that is in another one
@@ -108,13 +109,12 @@ class _Early:
         if not isinstance(collector, pytest.File):
             return None
         is_early = any(collector.path.is_relative_to(path) for path in self._paths)
-        if is_early and not self._due:
-            # the second time
-            return pytest.CollectReport(collector.nodeid, "passed", None, [])
-        if not is_early and self._due:
+        again = collector.path in self._seen
+        if self._due and (again or not is_early):
             self._due = False
             self._begin()
-        return None
+        self._seen.add(collector.path)
+        return pytest.CollectReport(collector.nodeid, "passed", None, []) if again and is_early else None
 
     def _begin(self) -> None:
         session = self._session

@@ -41,6 +41,7 @@ def shared(request, tmp_path_factory):
 def pytest_of(folder: Path, files: dict[str, str], *options: str, path: Path = ROOT) -> subprocess.Popen[str]:
     """Args: path: where its processes find modules, besides the repository."""
     for name, text in {"conftest.py": CONFTEST, "pytest.ini": "[pytest]\n", **files}.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     # other plugins take twice as long to import as all else
     command = [sys.executable, "-m", "pytest", "--disable-plugin-autoload", "-p", "tests.processes", "-p", "no:cacheprovider"]
@@ -129,6 +130,53 @@ def test_a_thread_that_was_started_when_a_file_was_imported_is_told(tmp_path: Pa
     thread = "import threading\nthreading.Thread(target=threading.Event().wait, name='reader', daemon=True).start()\ndef test(): ...\n"
     code, said = done(pytest_of(tmp_path, {"test_a.py": thread, "test_b.py": "def test(): ..."}))
     assert code == 4 and "reader" in said
+
+
+EARLY = """
+from pathlib import Path
+
+def test_early():
+    Path(__file__).with_suffix(".began").touch()
+
+def test_fails():
+    assert 1 + 1 == 3
+
+def test_left_out(): ...
+"""
+#: it is not imported before a test of the other file has begun
+LATE = """
+from pathlib import Path
+from tests.conftest import wait_for
+
+wait_for(lambda: list(Path(__file__).parent.glob("early/*.began")))
+
+def test_late(): ...
+
+def test_left_out(): ...
+"""
+
+
+def test_what_is_collected_first_is_run_while_the_rest_is_collected(tmp_path: Path) -> None:
+    conftest = CONFTEST + "\ndef pytest_early(config):\n    return [str(config.rootpath / 'early')]\n"
+    files = {"conftest.py": conftest, "early/test_a.py": EARLY, "test_b.py": LATE, "test_c.py": "def test_c(): ..."}
+    code, said = done(pytest_of(tmp_path, files, "-k", "not left_out"))
+    assert code == 1
+    assert "FAILED early/test_a.py::test_fails" in said and re.search("1 failed, 3 passed, 2 deselected in ", said), said
+    # what is shared is that of all
+    ended = {line.split()[0] for line in (tmp_path / "base" / "log").read_text().splitlines()}
+    assert ended == {"test_a.py", "test_b.py", "test_c.py"}
+
+
+def test_what_is_run_early_ends_with_a_run_that_ends_while_it_collects(tmp_path: Path) -> None:
+    conftest = CONFTEST + "\ndef pytest_early(config):\n    return [str(config.rootpath / 'early')]\n"
+    waits = (
+        "import time, pathlib\ndef test():\n    pathlib.Path(__file__).with_suffix('.began').touch()\n    time.sleep(1000)\n"
+    )
+    # the last one waits for what pytest has behind it
+    waits += "def test_last(): ...\n"
+    broken = LATE.replace("def test_late", "raise ValueError('in a file of tests')\n\ndef test_late")
+    code, said = done(pytest_of(tmp_path, {"conftest.py": conftest, "early/test_a.py": waits, "test_b.py": broken}))
+    assert code == 2 and "ValueError: in a file of tests" in said, said
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
