@@ -203,7 +203,7 @@ def probe(path: str, seconds: float = _PROBE_SECONDS, remember: bool = True) -> 
     except OSError as e:
         raise PythonEnvError(f"python_env: {path}: {e.strerror}") from None
     try:
-        return _interpreter(path, _told(path, *identity, seconds, remember))
+        return _interpreter(path, _now(path, *identity, seconds, remember))
     except OSError as e:
         raise PythonEnvError(f"python_env: {path} does not run: {e}") from None
     except ValueError as e:
@@ -220,7 +220,7 @@ def pyflink_of(path: str) -> str:
     """
     asked = path, *_identity(path), _PROBE_SECONDS, True
     # it may have been installed since
-    return str(_told(*asked)["pyflink"] or _answer(*asked)["pyflink"])
+    return str(_now(*asked)["pyflink"] or _answer(*asked)["pyflink"])
 
 
 def _identity(path: str) -> tuple[int, int]:
@@ -229,9 +229,26 @@ def _identity(path: str) -> tuple[int, int]:
     return stat.st_mtime_ns, stat.st_ino
 
 
+def _now(path: str, mtime_ns: int, inode: int, seconds: float, remember: bool) -> Mapping[str, Any]:
+    """Return what an interpreter says, as `_told`; it is asked again if its directory of packages has changed since it was."""
+    told = _told(path, mtime_ns, inode, seconds, remember)
+    if told["changed"] != _changed_at(told["site"]):
+        _told.cache_clear()
+        told = _told(path, mtime_ns, inode, seconds, remember)
+    return told
+
+
+def _changed_at(site: str) -> int:
+    """Return when a directory of packages was changed; 0 if it is not there."""
+    try:
+        return os.stat(site).st_mtime_ns
+    except OSError:
+        return 0
+
+
 @functools.lru_cache(maxsize=64)
 def _told(path: str, mtime_ns: int, inode: int, seconds: float, remember: bool) -> Mapping[str, Any]:
-    """Return what an interpreter says, now or earlier. Raises: as `_answer`."""
+    """Return what an interpreter says, now or earlier, and `changed`: when its directory of packages was. Raises: as `_answer`."""
     return _remembered(path, mtime_ns, inode) or _answer(path, mtime_ns, inode, seconds, remember)
 
 
@@ -246,6 +263,7 @@ def _answer(path: str, mtime_ns: int, inode: int, seconds: float, remember: bool
     try:
         told: dict[str, Any] = json.loads(done.out.strip().splitlines()[-1])
         _interpreter(path, told)
+        told["changed"] = _changed_at(told["site"])
     except (ValueError, LookupError, TypeError):
         said = (done.err or done.out).strip()[-600:]
         raise ValueError(done.code, said or "it said nothing") from None
@@ -265,10 +283,10 @@ def _remembered(path: str, mtime_ns: int, inode: int) -> Mapping[str, Any] | Non
         with open(os.path.join(cache.base(), _PROBES)) as f:
             told: Mapping[str, Any] = json.load(f)[path]
         # an earlier akrunner asked for less
-        if told["identity"] == [mtime_ns, inode, os.stat(told["site"]).st_mtime_ns] and "pyflink" in told:
+        if told["identity"] == [mtime_ns, inode] and told["changed"] == _changed_at(told["site"]) and "pyflink" in told:
             _interpreter(path, told)
             return told
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         pass
     return None
 
@@ -276,13 +294,13 @@ def _remembered(path: str, mtime_ns: int, inode: int) -> Mapping[str, Any] | Non
 def _remember(path: str, mtime_ns: int, inode: int, told: dict[str, Any]) -> None:
     try:
         name = cache.directory(_PROBES)
-        told["identity"] = [mtime_ns, inode, os.stat(told["site"]).st_mtime_ns]
+        told["identity"] = [mtime_ns, inode]
         try:
             with open(name) as f:
                 probes = json.load(f)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             probes = {}
-        probes[path] = told
+        probes = {**(probes if isinstance(probes, dict) else {}), path: told}
         partial = f"{name}.{os.getpid()}.partial"
         with open(partial, "w") as f:
             json.dump(probes, f, indent=1)

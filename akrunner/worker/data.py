@@ -114,9 +114,10 @@ class Examples(object):
 
         TensorFlow takes some milliseconds in each epoch to begin with the functions of a dataset that parse rows, or choose those of
         a split: for few rows, longer than for all else. Also returns None if a graph is being built, whose datasets are read where it
-        runs; if the number of a column's values varies, whose batches are no slices of all rows; if workers have unequal numbers of
-        batches, as Keras would end their epochs apart if it knew these numbers beforehand; and if the rows cannot be parsed, which must
-        be an error of the batch that they are in.
+        runs; if the number of a column's values varies, whose batches are no slices of all rows; in a job of several workers, as Keras
+        takes the number of batches, where it knows it, for that of its steps before a strategy cuts each batch into one for each worker,
+        and as each worker would decide by its own file; and if the rows cannot be parsed, which must be an error of the batch that they
+        are in.
 
         Args:
             spec, uneven: as for `_records`.
@@ -124,13 +125,14 @@ class Examples(object):
         import tensorflow as tf
 
         varies = any(column["shape"] is None and column["name"] in spec for column in self._schema)
-        if self._stream is not None or self._evener is None or varies or not self._evener.is_even(uneven):
+        if self._stream is not None or self._evener is None or varies or not self._evener.is_alone:
             return None
         if not tf.executing_eagerly() or os.path.getsize(self._path) > _FEW_BYTES:
             return None
-        keep, pad = self._evener.plan(uneven)
+        # nothing is dropped or added for others, which it reports
+        self._evener.plan(uneven)
         try:
-            rows = self._all_records()[:keep] + [self._padding_row(parts.made)] * pad
+            rows = self._all_records()
             if not 0 < len(rows) * len(spec) <= _FEW_VALUES:
                 return None
             with tf.device("/cpu:0"):
@@ -258,9 +260,10 @@ class Evener(object):
             return None, 0
         raise ValueError("uneven=%r: give 'drop', 'pad' or 'keep'" % (uneven,))
 
-    def is_even(self, uneven: str) -> bool:
-        """Whether all workers have equally many rows in one pass."""
-        return uneven != "keep" or len(set(self._shares or ())) < 2
+    @property
+    def is_alone(self) -> bool:
+        """Whether this worker is the only one."""
+        return len(self._shares or ()) < 2
 
     def count(self, uneven: str) -> int:
         """Return the number of rows in one pass."""

@@ -108,7 +108,9 @@ def test_one_with_pyflink_is_asked_once(one: Interpreters) -> None:
     for _ in range(2):
         assert pyflink_of(one.path) == "2.3.0" and probe(one.path).python == (3, 11, 7)
         later()
-    assert one.asked == 1
+        assert one.asked == 1
+    # in the same process
+    assert pyflink_of(one.path) == "2.3.0"
     one.has(pyflink="2.4.0")
     assert pyflink_of(one.path) == "2.4.0" and one.asked == 2
 
@@ -131,6 +133,18 @@ def test_what_an_earlier_akrunner_remembered_says_nothing_of_pyflink(one: Interp
     kept.write_text(json.dumps(told))
     later()
     assert pyflink_of(one.path) == "2.3.0" and one.asked == 2
+
+
+@pytest.mark.parametrize("damaged", ["{", "[]", "null", "3", "[" * 200_000])
+def test_a_damaged_cache_is_written_anew(damaged: str, one: Interpreters, tmp_path: Path) -> None:
+    one.has(pyflink="2.3.0")
+    assert pyflink_of(one.path) == "2.3.0"
+    (written,) = (tmp_path / "cache").rglob("probes.json")
+    written.write_text(damaged)
+    for _ in range(2):
+        later()
+        assert pyflink_of(one.path) == "2.3.0"
+    assert one.asked == 2
 
 
 def test_a_cache_that_cannot_be_written_remembers_nothing(

@@ -171,13 +171,14 @@ class Client:
         return self.alive and self._over is None and all(job.ended.is_set() or (job.detached and job.id) for job in jobs)
 
     def is_well(self) -> bool:
-        """Whether the process and its Java answer, and would load now what they have loaded."""
+        """Whether the process and its Java answer, would load now what they have loaded, and have what they give to jobs."""
         number, asked = next(self._numbers), Submission()
         self._jobs[number] = asked
         self._write({"look": number, "since": self._began})
         well = asked.ended.wait(_WELL_SECONDS) and asked.failed is None and self._over is None
         self._jobs = {}
-        return well and self.alive
+        # whoever clears temp directories may have taken what jobs are given
+        return well and self.alive and os.path.exists(self.package)
 
     def submit(self, order: Order) -> Submission:
         """Submit a job.

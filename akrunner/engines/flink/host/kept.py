@@ -109,7 +109,8 @@ def _keeps() -> bool:
 def _taken(wanted: _Wanted) -> Client | None:
     while True:
         with _lock:
-            found = next((one for one in _kept if one.wanted == wanted), None)
+            # the last one, so that of several those end that are not needed
+            found = next((one for one in reversed(_kept) if one.wanted == wanted), None)
             if found is None:
                 return None
             _kept.remove(found)

@@ -290,7 +290,7 @@ def _loaded() -> set[str]:
     """Return the files of this process and its Java, and the directories in which Python looks for modules."""
     import pyflink
 
-    home = os.path.dirname(pyflink.__file__)
+    home = os.environ.get("FLINK_HOME") or os.path.dirname(pyflink.__file__)
     settings = os.environ.get("FLINK_CONF_DIR", os.path.join(home, "conf"))
     java = [os.path.join(os.environ["JAVA_HOME"], name) for name in ("release", os.path.join("bin", "java"))]
     modules = [str(module.__file__) for module in list(sys.modules.values()) if getattr(module, "__file__", None)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -140,9 +141,11 @@ def test_it_is_idle_if_nothing_needs_it_any_more() -> None:
     assert not client.idle
 
 
-def test_it_is_well_if_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_well_if_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("akrunner.engines.flink.host.client._WELL_SECONDS", 0.01)
     client = waiting()
+    client.package = str(tmp_path / "akrunner.pyz")
+    Path(client.package).write_bytes(b"")
     client._jobs[7] = Submission()
     assert not client.is_well(), "it has not answered"
     client.answer = {"failed": "/a has changed"}
@@ -150,6 +153,9 @@ def test_it_is_well_if_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     client.answer = {"state": "FINISHED"}
     assert client.is_well() and client._jobs == {}
     assert client.told[-1] == {"look": 2, "since": 100.0}
+    os.remove(client.package)
+    assert not client.is_well(), "what jobs are given has gone"
+    Path(client.package).write_bytes(b"")
     client._over = ("the process that submits it ended", False)
     assert not client.is_well()
 
