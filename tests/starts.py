@@ -46,9 +46,18 @@ _EARLY = ("PYTHON", "LANG", "LC_", "TZ", "LD_", "MALLOC", "GLIBC", "NPY_", "NUMP
 #: markers of tests whose workers start cold, or are taken from `tests/warmth.py`
 _OTHERS = {"cold", "tensorflow", "matrix", "flink"}
 #: ends of processes are those of a process that Python has started
-CRASHES = "tests/contract/test_crash_table.py"
-#: whose hosts start their workers as they do for users: a template is not their child
-_COLD_IN_HOSTS = (CRASHES, "tests/contract/test_warm.py", "tests/contract/test_kept.py", "tests/chaos/")
+CRASHES = "tests/contract/test_crash_"
+#: whose hosts start their workers as they do for users: a template is not their child; the last four kill hosts
+_COLD_IN_HOSTS = (
+    CRASHES,
+    "tests/contract/test_warm.py",
+    "tests/contract/test_kept.py",
+    "tests/chaos/",
+    "tests/e2e/test_doctor_command.py",
+    "tests/e2e/test_object_stores.py",
+    "tests/e2e/test_runs_command.py",
+    "tests/e2e/test_stream_checkpoint.py",
+)
 #: bytes of an environment that a fork can have
 _ROOM = 1 << 16
 _TEMPLATE = Path(__file__).with_name("worker_template.py")

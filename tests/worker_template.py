@@ -18,6 +18,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -162,6 +163,11 @@ class _Agents:
     def _fork(self, spare: Any, ours: Sequence[int]) -> bool:
         """Returns: whether this is the fork."""
         told = self._server.accept()[0]
+        credentials = told.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
+        if struct.unpack("iII", credentials)[1] != os.geteuid():
+            # everybody can find a socket that has no file
+            told.close()
+            return False
         size, descriptors, _, _ = socket.recv_fds(told, 8, 16)
         if not size:
             told.close()

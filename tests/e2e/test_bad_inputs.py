@@ -23,8 +23,6 @@ from akrunner.launch.process import ChildProcess
 from tests import hosts
 from tests.guards import one_guard
 
-pytestmark = pytest.mark.slow
-
 __all__ = ["one_guard"]
 
 

@@ -59,7 +59,6 @@ def differ(one: Any, other: Any) -> bool:
     return all(x != y for x, y in zip(one["random"], other["random"], strict=True))
 
 
-@pytest.mark.slow
 def test_a_fork_is_what_python_would_have_started(script: Script, leaves_nothing: Path, tmp_path: Path) -> None:
     if not os.path.exists("/proc/self/fd"):
         pytest.skip("there are no forks")

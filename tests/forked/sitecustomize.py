@@ -41,7 +41,18 @@ def _begin() -> None:
     # without a server it goes on as it would
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as asked:
         asked.connect(name)
-        _be_forked(asked)
+        if _is_ours(asked):
+            _be_forked(asked)
+
+
+def _is_ours(asked: object) -> bool:
+    """Whether the other end is this user's: everybody can find a socket that has no file. Args: asked: the connection."""
+    import socket
+    import struct
+
+    assert isinstance(asked, socket.socket)
+    credentials = asked.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
+    return struct.unpack("iII", credentials)[1] == os.geteuid()
 
 
 def _be_forked(asked: object) -> None:
@@ -97,7 +108,7 @@ def _serve(server: object) -> None:
         if not select.select([server], [], [], _LOOKS)[0]:
             continue
         asked = server.accept()[0]
-        if os.fork() == 0:
+        if _is_ours(asked) and os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             server.close()
             return _become(asked)

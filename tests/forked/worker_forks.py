@@ -262,6 +262,7 @@ def _template(asker: _Asker, bundle: str, module: str) -> socket.socket:
     environ["PYTHONPATH"] = os.pathsep.join(_places(os.environ, of_a_job=False))
     data = Path(bundle).read_bytes()
     what = [
+        os.geteuid(),
         asker.python,
         module,
         sorted(environ.items()),

@@ -53,7 +53,6 @@ def source() -> Source:
         return Source(module.given(), texts)
 
 
-@pytest.mark.slow
 def test_every_message_of_the_source_has_one_code(source: Source) -> None:
     """That of its own words, also without the place that says it; no family is without a message; and the files are those of the source."""
     module, found = generator(), source.found
@@ -96,7 +95,6 @@ class Said:
         return any(end == begin or (end < begin and piece[end:begin] in self.texts) for end in ends for begin in begins)
 
 
-@pytest.mark.slow
 def test_pieces_that_are_put_together_while_a_job_runs_are_said_by_somebody(source: Source) -> None:
     # the system's words are among them
     said = Said([*source.texts, *(one.name for one in signal.Signals), *map(os.strerror, errno.errorcode)])
