@@ -28,8 +28,9 @@ class Lister:
 
     def __init__(self) -> None:
         self.shown: set[str] = set()
-        #: which processes have submitted
+        #: which processes have submitted, besides those of engines that tests share
         self.submits: set[int] = set()
+        self._before = {child.pid for child in psutil.Process().children()}
 
     def progress(self, progress: Any) -> None:
         for child in psutil.Process().children(recursive=True):
@@ -38,7 +39,7 @@ class Lister:
             except psutil.Error:
                 continue
             self.shown.add(" ".join(words))
-            if "akrunner.engines.flink.program.submit" in words:
+            if "akrunner.engines.flink.program.submit" in words and child.pid not in self._before:
                 self.submits.add(child.pid)
 
     def log(self, task: str, line: str) -> None:
