@@ -132,7 +132,10 @@ def _close(client: Client) -> None:
 
 
 def _forked() -> None:
-    # this is a child made by fork: they belong to its parent, and are not to be taken for children that have ended
+    global _lock
+    # a thread that had it is not in this child, which was made by fork
+    _lock = threading.Lock()
+    # they belong to its parent, and are not to be taken for children that have ended
     _parents.extend([*(one.client for one in _kept), *_given])
     _kept.clear()
     _given.clear()

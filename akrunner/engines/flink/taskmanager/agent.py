@@ -26,7 +26,8 @@ import tarfile
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from akrunner import leftovers
@@ -79,6 +80,14 @@ def work(door: Door, feed: Feed | None = None, **who: Any) -> None:
         HostGone, OSError: the host is gone.
     """
     _Agent(door, feed).run(who)
+
+
+def places_of_scripts(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variable that says where the processes of a script look for modules, as far as an agent changes it: what the job has brought
+    of akrunner is only what agents import, and would hide the whole akrunner from them, where that is installed."""
+    ours = str(Path(__file__).parents[4])
+    places = environ.get("PYTHONPATH", "").split(os.pathsep)
+    return {"PYTHONPATH": os.pathsep.join(place for place in places if place != ours)} if ours in places else {}
 
 
 class _Agent:
@@ -259,7 +268,7 @@ class _Agent:
             os.makedirs(os.path.join(folder, name), mode=0o700, exist_ok=True)
         # the tasks on a machine share its cores, unless the environment says otherwise
         thread_limits = {name: str(order.threads) for name in THREADS if name not in os.environ}
-        env = {"TMPDIR": os.path.join(folder, "tmp"), **thread_limits, **order.env}
+        env = {"TMPDIR": os.path.join(folder, "tmp"), **thread_limits, **places_of_scripts(os.environ), **order.env}
         try:
             every = worker_environment(env, mark, folder)
             process = worker_process(python, os.path.join(folder, "bundle.zip"), every, os.path.join(folder, "work"))

@@ -19,7 +19,7 @@ from akrunner.cluster import ports
 from akrunner.engines.flink import control_pb2 as pb
 from akrunner.engines.flink.keys import Door, Keys
 from akrunner.engines.flink.taskmanager import agent as agent_module
-from akrunner.engines.flink.taskmanager.agent import HostGone, JobFailed, _Agent
+from akrunner.engines.flink.taskmanager.agent import HostGone, JobFailed, _Agent, places_of_scripts
 from akrunner.engines.flink.taskmanager.feed import pass_to_part
 from akrunner.io.shared import DISKS
 from akrunner.launch.archives import UNREAD
@@ -484,3 +484,10 @@ def test_where_there_is_no_java_nobody_watches(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(agent_module.threads, "started", lambda *given: started.append(given))
     agent_module.watch_java(lambda *given: None)
     assert started == []
+
+
+def test_processes_of_a_script_do_not_get_what_agents_import(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = str(tmp_path / "akrunner.pyz")
+    monkeypatch.setattr(agent_module, "__file__", f"{package}/akrunner/engines/flink/taskmanager/agent.py")
+    assert places_of_scripts({"PYTHONPATH": f"/a{os.pathsep}{package}{os.pathsep}/b"}) == {"PYTHONPATH": f"/a{os.pathsep}/b"}
+    assert places_of_scripts({"PYTHONPATH": "/a"}) == places_of_scripts({}) == {}, "nothing is set that was not"
