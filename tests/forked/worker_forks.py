@@ -154,7 +154,7 @@ def _forked(words: Sequence[str], options: Mapping[str, Any]) -> int | None:
     environ, cwd = options["env"], options["cwd"]
     # it looks at the model that it has made, whatever its script imports
     module = "tensorflow" if not asker.host and _trains(cwd) else _module(cwd)
-    if (asker.host and module != "numpy") or not _alike(environ, cwd, module):
+    if (asker.host and module != "numpy") or not _alike(_for_scripts(asker), environ, cwd, module):
         return None
     names = [name for place in [cwd, *_places(environ, of_a_job=True)] for name in _names(place) if name != "akrunner"]
     order = {
@@ -222,8 +222,15 @@ def _module(folder: str) -> str:
     return "tensorflow" if not texts or any(_TENSORFLOW.search(text) for text in texts) else "numpy"
 
 
-def _alike(environ: Mapping[str, str], folder: str, module: str) -> bool:
-    """Whether what would be started imports what the template has."""
+def _for_scripts(asker: _Asker) -> dict[str, str]:
+    """The environment of this process, as what runs a script has it from here."""
+    from akrunner.engines.flink.taskmanager.agent import places_of_scripts
+
+    return {**os.environ, **({} if asker.host else places_of_scripts(os.environ))}
+
+
+def _alike(ours: Mapping[str, str], environ: Mapping[str, str], folder: str, module: str) -> bool:
+    """Whether what would be started imports what the template has. Args: ours, environ: as this process has it, and as it would have it."""
     from akrunner.cluster.resources import THREADS
 
     hazard, early = _spares("hazards").hazard, _spares("wanted").early
@@ -238,7 +245,7 @@ def _alike(environ: Mapping[str, str], folder: str, module: str) -> bool:
             for name, value in early(one).items()
             if name not in THREADS and (module != "numpy" or name.startswith(_EARLY))
         }
-        for one in (os.environ, environ)
+        for one in (ours, environ)
     ]
     return mine == its and (module == "numpy" or not hazard(folder))
 
