@@ -14,7 +14,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -135,7 +135,7 @@ def leaves_nothing(
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", None)
     # what several tests share: Flink's cluster, and what it starts
-    before = set(_near(_parents()))
+    before, there = set(_near()), _pids()
     mine = keeper._keepers[0]
     held = mine._held.lines()
     yield directory
@@ -145,7 +145,7 @@ def leaves_nothing(
         still = [line for line in mine._held.lines() if line not in held]
         assert not still, f"still held: {still}"
         before.add(mine._guard.pid)
-    left = still_running(str(directory), before)
+    left = still_running(str(directory), before, there)
     assert not left, f"still running: {left}"
     assert not os.listdir(directory), f"left in the temp directory: {os.listdir(directory)}"
 
@@ -160,55 +160,56 @@ def _fresh(factory: pytest.TempPathFactory, name: str) -> Path:
 _numbers = itertools.count()
 
 
-def still_running(tmpdir: str, before: Collection[int] = ()) -> list[Any]:
+def still_running(tmpdir: str, before: Collection[int] = (), there: Collection[int] = ()) -> list[Any]:
     """Children of this process that were not there before, and processes of jobs that were given this temp directory, whoever
-    their parent is now."""
+    their parent is now. Args: there: processes of the machine that had begun before the directory was made."""
     found: dict[int, Any] = {}
-    parents = _parents()
-    for pid in _near(parents):
+    for pid in _near():
         if pid not in before:
             with contextlib.suppress(psutil.Error):
                 child = psutil.Process(pid)
                 found.update({p.pid: p for p in [child, *_descendants(child)]})
-    for pid in parents:
+    for pid in _pids().difference(there):
         if _of_a_job(pid, tmpdir):
             with contextlib.suppress(psutil.Error):
                 found[pid] = psutil.Process(pid)
     return [(p.pid, _command(p)) for p in found.values() if alive(p)]
 
 
-#: whether processes can be read as files
+#: whether processes can be read as files; whether their children can
 _PROC = os.path.exists("/proc/self/environ")
+_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
-def _parents() -> dict[int, int]:
-    """The pid of each process of this machine -> its parent's. Where there is /proc it is read here, which takes a third of what psutil does for
-    the same: it is asked twice by most tests that run a job."""
-    if not _PROC:
-        return {process.pid: process.info["ppid"] for process in psutil.process_iter(["ppid"])}
-    found = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb", buffering=0) as file:
-                    # a name in brackets, which may have any byte, stands before the state and the parent
-                    found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-            except OSError:
-                continue
+def _pids() -> set[int]:
+    """All processes of this machine."""
+    return {int(name) for name in os.listdir("/proc") if name.isdigit()} if _PROC else set(psutil.pids())
+
+
+def _children(pid: int) -> list[int]:
+    """Where the kernel tells, it is asked: to look at each process of the machine takes 4 ms, twice for most tests that run a job."""
+    found = []
+    with contextlib.suppress(psutil.Error, OSError):
+        if not _CHILDREN:
+            return [child.pid for child in psutil.Process(pid).children()]
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            # it may have ended
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as file:
+                found += map(int, file.read().split())
     return found
 
 
-def _near(parents: Mapping[int, int]) -> list[int]:
+def _near() -> list[int]:
     """Children of this process, and the hosts of it, without the processes that hosts, workers and guards are forked from."""
     servers = hosts.servers()
     templates = (*servers, starts.server(), guard_forks.server())
-    return [pid for pid, parent in parents.items() if parent in (os.getpid(), *servers) and pid not in templates]
+    return [pid for parent in {os.getpid(), *servers} for pid in _children(parent) if pid not in templates]
 
 
 def of_jobs(tmpdir: str) -> list[psutil.Process]:
     """Processes of jobs that were given a temp directory below this one."""
     found = []
-    for pid in _parents():
+    for pid in _pids():
         if _of_a_job(pid, tmpdir):
             with contextlib.suppress(psutil.Error):
                 found.append(psutil.Process(pid))
