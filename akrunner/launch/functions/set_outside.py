@@ -418,11 +418,9 @@ def _rebound(module: types.ModuleType, around: Around) -> str:
         if then is not NOTHING and not _is_taken(now, then, whole, taken):
             if is_plain(now) and is_plain(then) and around.goes(module.__name__, name, now, False):
                 continue
-            said = (
-                f"{source}.{taken} is {_shown(then)} in {whole.__file__}"
-                if taken and hasattr(whole, "__file__")
-                else _shown(then)
-            )
+            # what is built into Python has no file
+            file_of = getattr(whole, "__file__", None)
+            said = f"{source}.{taken} is {_shown(then)}{f' in {file_of}' if file_of else ''}" if taken else _shown(then)
             return f"{module.__name__}.{name} is {_shown(now)} here, but {said}"
     # from settings import *
     for source in {own_modules.source_of(one, module) for one in file.imports if one.name == "*"}:
