@@ -188,7 +188,9 @@ def pytest_collection(session: pytest.Session) -> None:
         return
     mark = f"{sys.implementation.cache_tag}-pytest-{pytest.__version__}.pyc"
     given = [Path(argument.partition("::")[0]).absolute() for argument in session.config.args]
-    files = sorted({file for path in given for file in (path.rglob("test_*.py") if path.is_dir() else [path])})
+    # of what is not there, pytest says so
+    found = [path for path in given if path.exists()]
+    files = sorted({file for path in found for file in (path.rglob("test_*.py") if path.is_dir() else [path])})
     expression = session.config.option.markexpr
     new = [
         file
@@ -256,7 +258,7 @@ def _fits_in_memory() -> bool:
 
 def _have_base_temp(config: pytest.Config) -> None:
     """A run makes a hundred thousand files and removes as many, and ext4 looks for each new one through those that were removed within minutes."""
-    said = config.option.basetemp or {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"} & os.environ.keys()
+    said = config.option.basetemp or {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"} & os.environ.keys() or config.option.markers
     if sys.platform == "linux" and not said and number_of(config) > 1:
         _end_those_before()
         if _fits_in_memory():
@@ -272,10 +274,17 @@ def _end_those_before() -> None:
                 shutil.rmtree(path)
 
 
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+    made = config.stash.get(_MADE, None)
+    if made is not None and exitstatus == pytest.ExitCode.TESTS_FAILED:
+        terminalreporter.write_line(f"temp directories of these tests, in memory until the next run: {made}")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     made = session.config.stash.get(_MADE, None)
-    if made is not None and not hasattr(session.config, "workerinput") and exitstatus == pytest.ExitCode.OK:
+    failed = exitstatus in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+    if made is not None and not hasattr(session.config, "workerinput") and not failed:
         session.config.add_cleanup(lambda: shutil.rmtree(made, ignore_errors=True))
 
 
