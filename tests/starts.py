@@ -84,6 +84,7 @@ class _Template:
                 for name in bundle.namelist():
                     archive.writestr(name, (_BEGIN if name == "__main__.py" else b"") + bundle.read(name))
                 archive.writestr(_TEMPLATE.name, _TEMPLATE.read_bytes())
+            Path(folder, "source.zip").write_bytes(self.bundle)
             environ = {**_first.environ, "OPENBLAS_NUM_THREADS": "1", "AKRUNNER_ROOM": "-" * _ROOM}
             words = [sys.executable, path, "run", str(theirs.fileno()), "-" * 1000]
             self.process = subprocess.Popen(

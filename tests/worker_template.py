@@ -29,8 +29,10 @@ numpy akrunner.worker.main akrunner.worker.chunks akrunner.worker.defaults akrun
 """.split()
 #: seconds between two looks at who may still ask
 _LOOKS = 1.0
-#: of a template of workers: as of `akrunner.worker.spare`
-_own: list[str] = []
+#: the bundle as jobs have it, beside the one with this module
+_SOURCE = "source.zip"
+#: of a template of workers: `Own` of `akrunner.worker.spare`
+_own: list[Any] = []
 _CLONE_PARENT, _CHILD_CLEARTID, _CHILD_SETTID = 0x8000, 0x200000, 0x1000000
 _GET_TID_ADDRESS = 40
 #: fields of /proc/PID/stat behind the name: begin and end of the arguments, and of the environment
@@ -44,11 +46,11 @@ def serve() -> None:
 
     for name in _IMPORTED:
         importlib.import_module(name)
+    _own.append(_own_of(spare))
     asked.sendall(
         json.dumps(sorted({name.partition(".")[0] for name in sys.modules} | {"sitecustomize", "usercustomize"})).encode()
         + b"\n"
     )
-    _own.extend(spare.own_modules())
     gc.collect()
     gc.freeze()
     while True:
@@ -66,6 +68,10 @@ def serve() -> None:
         asked.sendall(b"%d\n" % pid)
 
 
+def _own_of(spare: Any) -> Any:
+    return spare.Own(os.path.join(os.path.dirname(sys.argv[0]), _SOURCE))
+
+
 def serve_agents() -> None:
     """Fork a worker for each agent that asks, until no session that has asked is there any more. Returns in each of them."""
     if os.fork():
@@ -80,13 +86,13 @@ def serve_agents() -> None:
     before_import({}, None, None)
     for name in [*_IMPORTED, module]:
         importlib.import_module(name)
+    _own.append(_own_of(spare))
     shutil.rmtree(os.path.dirname(sys.argv[0]))
     if [what for number, what in template.descriptors().items() if opened.get(number) != what] or _threads_in_a_fork(template):
         # who asks starts its own
         os._exit(1)
     # the other end of stdout, which is a pipe as a fork's is
     os.close(int(printed))
-    _own.extend(spare.own_modules())
     gc.collect()
     gc.freeze()
     changed = {name: value for name, value in os.environ.items() if before.get(name) != value}
@@ -255,7 +261,7 @@ def _become(order: dict[str, Any], descriptors: Sequence[int], spare: Any) -> No
     _show(_ARGUMENTS, order["words"])
     os.environ.update(order["env"])
     words = order["words"]
-    spare._become({"env": {}, "cwd": order["cwd"], "bundle": words[1]}, None, words[3:], _own)
+    spare._become({"env": {}, "cwd": order["cwd"], "bundle": words[1]}, None, words[3:], _own[0])
     numpy = sys.modules.get("numpy.random")
     if numpy is not None:
         # Python seeds its own generator again in each fork

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import mmap
 import os
 import select
 import signal
@@ -123,7 +124,8 @@ class Link(object):
             WireError: the rows ended without END, or its count is not the number that arrived.
         """
         arrived = {frames.DATA: 0}
-        buffer = memoryview(bytearray(_BUFFER))
+        # few rows touch few of its pages
+        buffer = memoryview(mmap.mmap(-1, _BUFFER))
         with contextlib.ExitStack() as stack:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             files = {frames.DATA: stack.enter_context(os.fdopen(descriptor, "wb", 0))}

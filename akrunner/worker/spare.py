@@ -38,6 +38,8 @@ _IMPORTABLE = (".py", ".so", ".pyd", ".pth", ".egg", ".zip", ".dist-info", ".egg
 
 #: numbers that are the state of a file; the largest that each can be
 _FIELDS, _WORD = 3, (1 << 64) - 1
+#: bytes behind a zip's directory
+_END = 22
 
 
 def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]:
@@ -60,7 +62,7 @@ def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]
     for name in told["preload"]:
         importlib.import_module(name)
     imported = {name.partition(".")[0] for name in sys.modules if name not in ours}
-    own = own_modules()
+    own = Own(sys.argv[0])
     files = Files(told["began_ns"])
     alone = template.why_not(opened, told["temp"])
     # what was printed so far belongs in the log, as after a cold start
@@ -225,21 +227,53 @@ def _importable(folder: str) -> Optional[FrozenSet[str]]:
     return frozenset(name for name in names if name.endswith(_IMPORTABLE) or ("." not in name and name != "__pycache__"))
 
 
-def own_modules() -> List[str]:
-    """Return the names of akrunner's modules, and of `__main__`. A fork does not look for them itself: to look through thousands of
-    modules would copy their memory.
+class Own(object):
+    """What this process has of akrunner: the modules, and where each file of the bundle is in it. A fork does not look for them itself: to look
+    through thousands of modules would copy their memory, and to read the zip's directory takes longer than all else before the job's script.
     """
-    return [name for name in sys.modules if name == "__main__" or name.partition(".")[0] == "akrunner"]
+
+    def __init__(self, bundle: str) -> None:
+        """Args: bundle: the path of the bundle that the modules are from, or of a copy."""
+        self.names = [name for name in sys.modules if name == "__main__" or name.partition(".")[0] == "akrunner"]
+        self._end = _end_of_zip(bundle)
+        zipimport.zipimporter(bundle)
+        self._places = dict(_directories().get(bundle, ()))
+
+    def move(self, old: str, new: str) -> None:
+        """Make all of it look as if it had been loaded from another bundle. Args: old, new: the paths of both."""
+        # only if it is the same in each file: they may have been compiled by two versions of Python
+        if self._end and self._places and self._end == _end_of_zip(new):
+            _directories()[new] = {name: (new + os.sep + name,) + place[1:] for name, place in self._places.items()}
+        loaders: Dict[str, Any] = {}
+        for name in self.names:
+            _move(sys.modules[name], old, new, loaders)
 
 
-def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str], own: Sequence[str]) -> None:
+def _directories() -> Dict[str, Dict[str, Tuple[Any, ...]]]:
+    """Return where Python keeps the directories of zips that it has read; where it keeps none, each importer reads its own."""
+    found: Dict[str, Dict[str, Tuple[Any, ...]]] = getattr(zipimport, "_zip_directory_cache", {})
+    return found
+
+
+def _end_of_zip(path: str) -> bytes:
+    """Return a zip's directory as it is in the file, with a checksum of each file; b"" if there is none that ends as the bundle's does."""
+    with open(path, "rb") as f:
+        f.seek(-min(_END, os.fstat(f.fileno()).st_size), os.SEEK_END)
+        last = f.read()
+        if last[:4] != b"PK\5\6":
+            return b""
+        f.seek(-_END - int.from_bytes(last[12:16], "little"), os.SEEK_END)
+        return f.read()
+
+
+def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str], own: Own) -> None:
     """Bring this process into the state of one that has just been started for the job.
 
     Args:
         order: the ORDER message.
         overlay: the directory of further packages; None or "" for none.
         pipes: the arguments with which that process's command line would end.
-        own: what `own_modules` has returned before this process was forked.
+        own: made before this process was forked.
     """
     for name, value in order["env"].items():
         if value is None:
@@ -255,8 +289,7 @@ def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str], own
     sys.path[:] = [{old: new, here: order["cwd"]}.get(path, path) for path in sys.path]
     for path in [path for path in sys.path_importer_cache if path == here or path.startswith(old)]:
         del sys.path_importer_cache[path]
-    for name in own:
-        _move(sys.modules[name], old, new)
+    own.move(old, new)
     sys.argv[0] = new
     if hasattr(sys, "orig_argv"):
         sys.orig_argv = [{old: new, "spare": "run"}.get(part, part) for part in sys.orig_argv[:-3]] + pipes
@@ -270,11 +303,12 @@ def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str], own
     del worker.spare, worker.template
 
 
-def _move(module: Any, old: str, new: str) -> None:
+def _move(module: Any, old: str, new: str, loaders: Dict[str, Any]) -> None:
     """Make a module of akrunner's look as if it had been loaded from another bundle with the same contents.
 
     Args:
         old, new: the paths of the two bundles.
+        loaders: those of the new one; gets what is not in it yet.
     """
 
     def moved(value: Any) -> Any:
@@ -284,8 +318,11 @@ def _move(module: Any, old: str, new: str) -> None:
     if not moved(getattr(module, "__file__", None) or "").startswith(new):
         return
     module.__file__ = moved(module.__file__)
-    loader = zipimport.zipimporter(moved(os.path.join(old, spec.loader.prefix)))
-    module.__loader__ = spec.loader = loader
+    prefix = spec.loader.prefix
+    if prefix not in loaders:
+        # a package's modules share one
+        loaders[prefix] = zipimport.zipimporter(moved(os.path.join(old, prefix)))
+    module.__loader__ = spec.loader = loaders[prefix]
     spec.origin = moved(spec.origin)
     if spec.submodule_search_locations is not None:
         spec.submodule_search_locations[:] = map(moved, spec.submodule_search_locations)

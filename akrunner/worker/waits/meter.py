@@ -12,7 +12,6 @@ The first step is not counted: graphs are built in it, and buffers filled.
 
 from __future__ import annotations
 
-import glob
 import os
 import sys
 import threading
@@ -412,15 +411,24 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-#: device files of NVIDIA's and AMD's cards, of Windows' cards in its Linux, and of other accelerators
-_CARDS = ("nvidia[0-9]*", "kfd", "dxg", "accel", "accel[0-9]*", "apex_[0-9]*", "davinci[0-9]*")
+#: device files of AMD's cards, of Windows' cards in its Linux, and of accelerators
+_CARDS = ("kfd", "dxg", "accel")
+#: those of NVIDIA's cards and of other accelerators, before their number
+_NUMBERED = ("nvidia", "accel", "apex_", "davinci")
 
 
 def cards() -> Optional[bool]:
     """Return whether this machine has device files of graphics cards; None on systems other than Linux, which have none."""
     if not sys.platform.startswith("linux"):
         return None
-    return any(glob.glob(os.path.join("/dev", name)) for name in _CARDS)
+    try:
+        return any(map(_is_card, os.listdir("/dev")))
+    except OSError:
+        return False
+
+
+def _is_card(name: str) -> bool:
+    return name in _CARDS or any(name[len(kind) : len(kind) + 1].isdigit() for kind in _NUMBERED if name.startswith(kind))
 
 
 def read() -> Optional[int]:

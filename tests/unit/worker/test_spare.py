@@ -6,6 +6,8 @@ import importlib
 import os
 import sys
 import time
+import zipfile
+import zipimport
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,43 @@ def test_a_module_that_was_changed_while_it_was_imported(module: Path) -> None:
     began = time.time_ns()
     os.utime(module)
     assert Files(began - 1_000_000_000).changed() == f"{module} has changed while it was imported"
+
+
+def archive(folder: Path, lines: str, comment: bytes = b"") -> str:
+    """A bundle with a package of the module `later`."""
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "bundle.zip", "w") as made:
+        made.writestr(zipfile.ZipInfo("pack/__init__.py"), "")
+        made.writestr(zipfile.ZipInfo("pack/later.py"), lines)
+        made.comment = comment
+    return str(folder / "bundle.zip")
+
+
+@pytest.mark.parametrize(
+    ("lines", "comment", "is_known"),
+    [("A = 1", b"", True), ("A = 2", b"", False), ("A = 10", b"", False), ("A = 1", b"!", False)],
+)
+def test_a_bundle_that_is_the_same_is_not_read_again(tmp_path: Path, lines: str, comment: bytes, is_known: bool) -> None:
+    own = spare.Own(archive(tmp_path / "old", "A = 1"))
+    own.names = []
+    new = archive(tmp_path / "new", lines, comment)
+    own.move(str(tmp_path / "old" / "bundle.zip"), new)
+    directories = spare._directories()
+    assert (new in directories) == is_known
+    importer = zipimport.zipimporter(os.path.join(new, "pack"))
+    code = importer.get_code("later")
+    found: dict[str, int] = {}
+    exec(code, found)
+    assert found["A"] == int(lines.split()[-1])
+    assert code.co_filename == os.path.join(new, "pack", "later.py")
+    known = directories.pop(new)
+    zipimport.zipimporter(new)
+    assert directories[new] == known
+
+
+def test_a_zip_that_ends_otherwise_is_read(tmp_path: Path) -> None:
+    own = spare.Own(archive(tmp_path / "old", "A = 1", b"!"))
+    own.names = []
+    new = archive(tmp_path / "new", "A = 1", b"!")
+    own.move(str(tmp_path / "old" / "bundle.zip"), new)
+    assert new not in spare._directories()
