@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from akrunner.errors import ConfigError
-from akrunner.spec import EVALUATOR, ClusterSpec, ResourceSpec, TaskSpec
+
+if TYPE_CHECKING:
+    from akrunner.spec import ClusterSpec, ResourceSpec, TaskSpec
 
 Thing = TypeVar("Thing")
 
@@ -42,6 +44,9 @@ def assign(
     Raises:
         ConfigError: the machine has less than the job asks for.
     """
+    # agents on Flink, which only want `THREADS`, do without it: it is a third of what they would import
+    from akrunner.spec import EVALUATOR
+
     working = cluster.with_rows
     _enough("gpus_per_worker", "graphics card", wanted.gpus_per_worker, len(working), len(gpus))
     _enough("cpus_per_worker", "core", wanted.cpus_per_worker, len(working), len(cpus))

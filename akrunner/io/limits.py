@@ -23,7 +23,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from akrunner.errors import JobStalledError, JobTimeoutError
 from akrunner.foreign import redacted
-from akrunner.io.sql import heard
 
 _Given = TypeVar("_Given")
 #: how many seconds pass before a thread that waits by itself looks again
@@ -134,6 +133,9 @@ def waited(call: Callable[[], _Given], interrupt: Callable[[], Any] | None, what
         JobTimeoutError: the job's time is over.
         JobStalledError: it took more than `seconds`.
     """
+    # who waits for nobody, as agents on Flink, does without it, and without the tables that it imports
+    from akrunner.io.sql import heard
+
     limits = _LIMITS.get()
     left = max(0.0, limits.until - time.monotonic()) if limits.until is not None else None
     try:

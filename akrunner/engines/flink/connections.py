@@ -64,7 +64,7 @@ def _connected(door: Door, seconds: float) -> socket.socket:
         return made
     try:
         # wrap_socket owns the connection from then on, and closes it if it fails
-        return door.keys.context(server=False).wrap_socket(made, server_hostname=HOST)
+        return door.context.wrap_socket(made, server_hostname=HOST)
     except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
         # which of both it is, Python 3.11.2 and 3.11.4 do not agree about
         raise ConnectionError(f"{door.host}:{door.rows} has ended the connection before it showed what it is") from None

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import hmac
 import os
@@ -128,6 +129,11 @@ class Door:
     def of(cls, carried: Mapping[str, Any]) -> Door:
         """Return the door that `carried` has turned into plain values."""
         return cls(carried["host"], int(carried["port"]), int(carried["rows"]), Keys(**carried["keys"]))
+
+    @functools.cached_property
+    def context(self) -> ssl.SSLContext:
+        """The TLS context for an agent's sockets: made once, as OpenSSL takes a millisecond to read the keys."""
+        return self.keys.context(server=False)
 
     @property
     def shown(self) -> str:

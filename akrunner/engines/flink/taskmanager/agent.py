@@ -53,6 +53,7 @@ from akrunner.launch import archives
 from akrunner.launch.guard import Guard
 from akrunner.launch.process import ChildProcess, stop_all, sweep, worker_environment, worker_process
 from akrunner.launch.trees import Blame
+from akrunner.wire import ready
 
 if TYPE_CHECKING:
     from akrunner.engines.flink.taskmanager.feed import Feed
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
 #: Flink waits for its Python when it ends a job; after three minutes it ends the TaskManager, with all that runs there
 _STOPPED_SECONDS = 20.0
 _SAMPLE_SECONDS = 0.3
+#: between two looks at whether the TaskManager is there, where the system does not tell its end
+_LOOK_SECONDS = 0.5
 _LOG_SECONDS = 0.5
 _CHUNK = 1 << 20
 _LOG_CHUNK = 64 << 10
@@ -459,8 +462,16 @@ def watch_java(failed: threads.Failed) -> None:
         return
 
     def watch() -> None:
+        try:
+            watched = os.pidfd_open(java[0])
+        except (AttributeError, OSError):
+            # the system, or this Python, has none, or it is gone
+            watched = None
         while _start_time(java[0]) == java[1]:
-            time.sleep(0.5)
+            if watched is None:
+                time.sleep(_LOOK_SECONDS)
+            else:
+                ready.readable(watched, None)
         os._exit(1)
 
     threads.started("watch-java", failed, watch)

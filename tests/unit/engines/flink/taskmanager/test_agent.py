@@ -458,24 +458,45 @@ def test_its_taskmanager_is_the_java_above_it(
     assert agent_module._java_ancestor() == found
 
 
+@pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("how", ["gone", "zombie", "another"])
-def test_it_ends_with_its_taskmanager(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_ends_with_its_taskmanager(how: str, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Args: told: whether the system tells its end."""
     machine = on(Machine(p30=("java", "S", 1, "500")), monkeypatch)
     ended: list[int] = []
     failed: list[Any] = []
+    waits: list[str] = []
+
+    def opened(pid: int) -> int:
+        assert pid == 30
+        if not told:
+            raise OSError(38, "Function not implemented")
+        return 1000
+
+    def readable(end: int, seconds: None) -> bool:
+        assert (end, seconds) == (1000, None)
+        waits.append("for its end")
+        change()
+        return True
 
     def sleep(seconds: float) -> None:
+        waits.append("a while")
+        change()
+
+    def change() -> None:
         if how == "gone":
             machine.processes.clear()
         else:
             machine.processes[30] = ("java", "Z", 1, "500") if how == "zombie" else ("java", "S", 1, "501")
 
     monkeypatch.setattr(agent_module.os, "_exit", ended.append)
+    monkeypatch.setattr(agent_module.os, "pidfd_open", opened, raising=False)
+    monkeypatch.setattr(agent_module, "ready", SimpleNamespace(readable=readable))
     monkeypatch.setattr(agent_module, "time", SimpleNamespace(sleep=sleep))
     # in this thread
     monkeypatch.setattr(agent_module.threads, "started", lambda name, failed, target: target())
     agent_module.watch_java(lambda *given: failed.append(given))
-    assert ended == [1] and failed == []
+    assert ended == [1] and failed == [] and waits == ["for its end" if told else "a while"]
 
 
 def test_where_there_is_no_java_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
