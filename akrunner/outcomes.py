@@ -24,7 +24,8 @@ from akrunner.errors import (
     WriteError,
     notes_of,
 )
-from akrunner.foreign import in_words, redacted, shortage
+from akrunner.foreign import in_words, shortage
+from akrunner.redact import of_environment, redacted
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -175,17 +176,23 @@ def head(name: str, message: str, code: int) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """Return a value that JSON can hold: NaN and infinities become null, secrets in texts ***, and halves of surrogate pairs are escaped."""
-    if isinstance(value, Mapping):
-        return {in_print(str(key)): plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(inner) for inner in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
+    return _plain(value, of_environment())
+
+
+def _plain(value: Any, variables: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        return in_print(value, variables)
     if value is None or isinstance(value, (bool, int)):
         return value
-    return in_print(str(value))
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {in_print(str(key), variables): _plain(inner, variables) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner, variables) for inner in value]
+    return in_print(str(value), variables)
 
 
-def in_print(text: str) -> str:
-    """Return a text without secrets that every encoding of Unicode can hold."""
-    return redacted(text).encode("utf-8", "backslashreplace").decode("utf-8")
+def in_print(text: str, variables: Sequence[str] | None = None) -> str:
+    """Return a text without secrets that every encoding of Unicode can hold. Args: variables: as for `redacted`."""
+    return redacted(text, variables=variables).encode("utf-8", "backslashreplace").decode("utf-8")

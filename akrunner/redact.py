@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import urllib.parse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 _HIDDEN = "***"
 _WORD = re.compile(r"\S+")
@@ -151,10 +151,12 @@ _SHORTEST = 8
 _Span = tuple[int, int]
 
 
-def redacted(text: str, also: Iterable[str] = ()) -> str:
+def redacted(text: str, also: Iterable[str] = (), variables: Sequence[str] | None = None) -> str:
     """Return the text with passwords of URLs, signatures, tokens, and the environment's secrets replaced by ***.
 
-    Args: also: further texts to hide, as `secrets` has found them in an argument.
+    Args:
+        also: further texts to hide, as `secrets` has found them in an argument.
+        variables: what `of_environment` has returned; None: it is asked.
     """
     for part in also:
         text = text.replace(part, _HIDDEN)
@@ -166,11 +168,17 @@ def redacted(text: str, also: Iterable[str] = ()) -> str:
     text = _without(text, _of_keys(text))
     text = _AUTHORIZATION.sub(lambda found: (found[1] or found[2]) + _HIDDEN, text)
     # a short text, as most words of an object are, has no secret in it: to ask for all variables takes longer than all else
-    for name in _VARIABLES if len(text) >= _SHORTEST else ():
-        # most are not there, which `in` tells in a third of the time
-        if name in os.environ and len(value := os.environ[name]) >= _SHORTEST:
+    if len(text) >= _SHORTEST:
+        for value in of_environment() if variables is None else variables:
             text = text.replace(value, _HIDDEN)
     return text
+
+
+def of_environment() -> list[str]:
+    """Return the values of environment variables that are never shown. Who hides them in many texts asks once."""
+    # most are not there, which `in` tells in a third of the time
+    found = [os.environ[name] for name in _VARIABLES if name in os.environ]
+    return [value for value in found if len(value) >= _SHORTEST]
 
 
 def secrets(text: str) -> list[str]:

@@ -33,6 +33,8 @@ from tests.starts import CLONE, CRASHES
 _HOW = ["-I", "-S", "-c"]
 #: stands before a guard's program
 _BEGIN = "import sys; sys.path.insert(0, sys.argv[2]); import worker_template; worker_template.serve_guards()\n"
+#: how a program runs what is compiled already
+_RUNS = "\nexec("
 #: and behind it: a guard that leaves does nothing for its end
 _END = "\n__import__('os')._exit(0)\n"
 #: bytes of the arguments that a fork can have beside the program
@@ -48,7 +50,9 @@ class _Template:
         """Start it, where a guard is to be started: the signals that a guard must not get are blocked, and stay so in it and its forks."""
         self._asked, theirs = socket.socketpair()
         self._owner = os.getpid()
-        code = _BEGIN + keeper.program() + _END
+        # each fork has its code from here
+        before, _, code = keeper.program().rpartition(_RUNS)
+        code = f"{before}\ncode = ({code}\n{_BEGIN}exec(code){_END}"
         words = [sys.executable, *_HOW, code, str(theirs.fileno()), os.path.dirname(__file__), "-" * _ROOM]
         with theirs:
             self._process = subprocess.Popen(

@@ -36,7 +36,9 @@ from typing import Any
 
 from akrunner.launch import process
 from akrunner.launch.bundle import bundle_bytes
-from akrunner.spares.wanted import surroundings
+from akrunner.launch.texts import text
+from akrunner.spares import wanted
+from akrunner.worker.spare import end_of_zip
 from tests import hosts
 
 #: system -> number of its call `clone`, whose first argument is the flags
@@ -69,22 +71,24 @@ TENSORFLOW = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 class _Template:
     """The process that workers are forked from.
 
-    Attributes: process: it; bundle: the bytes of the bundle whose modules it has; names: of the modules that it has imported: a script whose own
-    files are named so would import those.
+    Attributes: process: it; end: of the bundle whose modules it has, with a checksum of each file; names: of the
+    modules that it has imported: a script whose own files are named so would import those.
     """
 
     def __init__(self) -> None:
         self._asked, theirs = socket.socketpair()
         self._owner = os.getpid()
-        self.bundle = bundle_bytes()
+        data = bundle_bytes()
         with theirs, tempfile.TemporaryDirectory() as folder:
             # the directory goes once everything is imported; a fork's modules are of its own bundle
             path = os.path.join(folder, "bundle.zip")
-            with zipfile.ZipFile(io.BytesIO(self.bundle)) as bundle, zipfile.ZipFile(path, "w") as archive:
+            with zipfile.ZipFile(io.BytesIO(data)) as bundle, zipfile.ZipFile(path, "w") as archive:
                 for name in bundle.namelist():
                     archive.writestr(name, (_BEGIN if name == "__main__.py" else b"") + bundle.read(name))
                 archive.writestr(_TEMPLATE.name, _TEMPLATE.read_bytes())
-            Path(folder, "source.zip").write_bytes(self.bundle)
+            source = Path(folder, "source.zip")
+            source.write_bytes(data)
+            self.end = end_of_zip(str(source))
             environ = {**_first.environ, "OPENBLAS_NUM_THREADS": "1", "AKRUNNER_ROOM": "-" * _ROOM}
             words = [sys.executable, path, "run", str(theirs.fileno()), "-" * 1000]
             self.process = subprocess.Popen(
@@ -129,10 +133,15 @@ class _Forked:
 
 
 class _First:
-    """What this process was when its first test began. Attributes: environ; surroundings: what its children inherit besides."""
+    """What this process was when its first test began. Attributes: environ; inherited: what its children inherit besides."""
 
     def __init__(self) -> None:
-        self.environ, self.surroundings = dict(os.environ), surroundings()
+        self.environ, self.inherited = dict(os.environ), _inherited()
+
+
+def _inherited() -> tuple[dict[str, str], str]:
+    """What a child inherits besides its environment, and the control group, whose limits no test changes."""
+    return wanted.own(), text("/proc/self/cgroup")
 
 
 _first: _First
@@ -187,8 +196,8 @@ def _alike(template: _Template, bundle: str, environ: Mapping[str, str], folder:
         sum(len(os.fsencode(name)) + len(os.fsencode(value)) + 2 for name, value in environ.items()) < _ROOM
         and _early(environ) == _early(_first.environ)
         and not any(name.partition(".")[0] in template.names for name in os.listdir(folder))
-        and surroundings() == _first.surroundings
-        and Path(bundle).read_bytes() == template.bundle
+        and _inherited() == _first.inherited
+        and end_of_zip(bundle) == template.end
     )
 
 

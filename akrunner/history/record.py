@@ -222,6 +222,9 @@ def _is_told(failure: Mapping[str, Any]) -> bool:
     return all(isinstance(failure.get(name), str | None) for name in ("task", "what", "traceback", "log_tail"))
 
 
+_JSON = json.JSONEncoder(allow_nan=False, default=str)
+
+
 def write(folder: str, record: Record) -> None:
     """Put a record into a run's directory, whole or not at all. Raises: OSError: it cannot be written."""
     path = os.path.join(folder, FILE)
@@ -229,7 +232,9 @@ def write(folder: str, record: Record) -> None:
     new = f"{path}.{secrets.token_hex(4)}.new"
     try:
         with private_file(new, encoding="utf-8") as f:
-            f.write(json.dumps(plain(vars(record)), indent=1, allow_nan=False, default=str) + "\n")
+            # a line for each field: to indent what is in them, Python's encoder takes ten times as long as the one in C
+            fields = (f" {_JSON.encode(name)}: {_JSON.encode(value)}" for name, value in plain(vars(record)).items())
+            f.write("{\n" + ",\n".join(fields) + "\n}\n")
         os.replace(new, path)
     except OSError:
         try:
@@ -241,12 +246,15 @@ def write(folder: str, record: Record) -> None:
 
 def plain(value: Any) -> Any:
     """Return a value that every reader of JSON takes: NaN and infinities, of which JSON knows none, become their names."""
+    # what most values are, first
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     return value
 
 

@@ -121,6 +121,11 @@ def surroundings(thread: int | None = None) -> dict[str, str]:
     Args:
         thread: the system's number of a thread of this process; None for the current thread.
     """
+    return {**own(thread), "control group's limits": repr(list(limits()))}
+
+
+def own(thread: int | None = None) -> dict[str, str]:
+    """Return those of the `surroundings` that are not of the control group."""
     number = threading.get_native_id() if thread is None else thread
     told = {"nice value": str(os.getpriority(os.PRIO_PROCESS, 0)), "limits": _text("/proc/self/limits")}
     # a thread has signals and cores of its own
@@ -135,7 +140,6 @@ def surroundings(thread: int | None = None) -> dict[str, str]:
     for name in ("mnt", "net", "pid", "user", "ipc", "uts"):
         with contextlib.suppress(OSError):
             told[f"{name} namespace"] = os.readlink(f"/proc/self/ns/{name}")
-    told["control group's limits"] = repr(list(limits()))
     return told
 
 

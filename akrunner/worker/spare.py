@@ -235,14 +235,14 @@ class Own(object):
     def __init__(self, bundle: str) -> None:
         """Args: bundle: the path of the bundle that the modules are from, or of a copy."""
         self.names = [name for name in sys.modules if name == "__main__" or name.partition(".")[0] == "akrunner"]
-        self._end = _end_of_zip(bundle)
+        self._end = end_of_zip(bundle)
         zipimport.zipimporter(bundle)
         self._places = dict(_directories().get(bundle, ()))
 
     def move(self, old: str, new: str) -> None:
         """Make all of it look as if it had been loaded from another bundle. Args: old, new: the paths of both."""
         # only if it is the same in each file: they may have been compiled by two versions of Python
-        if self._end and self._places and self._end == _end_of_zip(new):
+        if self._end and self._places and self._end == end_of_zip(new):
             _directories()[new] = {name: (new + os.sep + name,) + place[1:] for name, place in self._places.items()}
         loaders: Dict[str, Any] = {}
         for name in self.names:
@@ -255,7 +255,7 @@ def _directories() -> Dict[str, Dict[str, Tuple[Any, ...]]]:
     return found
 
 
-def _end_of_zip(path: str) -> bytes:
+def end_of_zip(path: str) -> bytes:
     """Return a zip's directory as it is in the file, with a checksum of each file; b"" if there is none that ends as the bundle's does."""
     with open(path, "rb") as f:
         f.seek(-min(_END, os.fstat(f.fileno()).st_size), os.SEEK_END)

@@ -42,7 +42,7 @@ MAY: dict[str, set[str]] = {
     "history": {"codes", "errors", "foreign", "leftovers", "options", "outcomes", "redact"},
     "reports": {"codes", "errors", "folders", "foreign", "history", "launch"},
     "installed": {"errors", "foreign"},
-    "outcomes": {"codes", "errors", "foreign"},
+    "outcomes": {"codes", "errors", "foreign", "redact"},
     "telling": {
         "checks",
         "codes",
