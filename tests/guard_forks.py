@@ -8,7 +8,7 @@ is there, and thousands of tests have one.
             +------------ parent ---------------  guard  <------ clone --------+
 
 A fork runs the program of a guard that was started, with its arguments, descriptors, session and blocked signals, as a child of pytest's process.
-Guards start as they do for users in tests with the marker `cold`, in those of guards, in the crash table, and in all that is not pytest's own process:
+Guards start as they do for users in tests with the marker `cold`, in those of guards, in most of the crash table, and in all that is not pytest's own process:
 commands, hosts, a child that a test forks.
 """
 
@@ -27,7 +27,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from akrunner.leftovers import keeper
-from tests.starts import CLONE, CRASHES
+from tests.starts import CLONE, ends_cold
 
 #: how a guard is started; its program, its host's pid and its journal follow
 _HOW = ["-I", "-S", "-c"]
@@ -40,7 +40,7 @@ _END = "\n__import__('os')._exit(0)\n"
 #: bytes of the arguments that a fork can have beside the program
 _ROOM = 4096
 #: tests of guards
-_OF_GUARDS = (CRASHES, "tests/unit/leftovers/", "tests/unit/launch/test_guard.py", "tests/chaos/")
+_OF_GUARDS = ("tests/unit/leftovers/", "tests/unit/launch/test_guard.py", "tests/chaos/")
 
 
 class _Template:
@@ -122,5 +122,5 @@ _SHIM = types.SimpleNamespace(**{**vars(subprocess), "Popen": _popen})
 
 def choose(marked: Collection[str], test: str) -> None:
     """Have guards of a test begin in the way that is its. Args: marked: the names of its markers; test: its id."""
-    starts = "cold" in marked or test.startswith(_OF_GUARDS)
+    starts = "cold" in marked or test.startswith(_OF_GUARDS) or ends_cold(test)
     keeper.subprocess = subprocess if starts else _SHIM  # type: ignore[assignment, attr-defined]

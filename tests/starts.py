@@ -23,6 +23,7 @@ import io
 import json
 import os
 import platform
+import re
 import socket
 import subprocess
 import sys
@@ -49,6 +50,13 @@ _EARLY = ("PYTHON", "LANG", "LC_", "TZ", "LD_", "MALLOC", "GLIBC", "NPY_", "NUMP
 _OTHERS = {"cold", "tensorflow", "matrix", "flink"}
 #: ends of processes are those of a process that Python has started
 CRASHES = "tests/contract/test_crash_"
+#: but for these rows: each event has others, of its mode or of a batch job, in which it happens to a process that Python has started
+_FORKED_CRASHES = re.compile(
+    r"test_crash_table\.py::(test_(fatal|harmless|hang|closes_our_pipes)\[local-(.*-)?(reading|writing)\]|"
+    r"test_(wrong_row|source_that_raises|value_that_cannot_cross|writing_without_a_schema)\[local|"
+    r"test_one_of_two_fails\[local-(while|os\.read))|"
+    r"test_crash_modes\.py::(test_(fatal|hang|closes_our_pipes)\[\w+-local-(.*-)?(reading|main|writing)\]|test_harmless\[\w+-local-)"
+)
 #: whose hosts start their workers as they do for users: a template is not their child; the last four kill hosts
 _COLD_IN_HOSTS = (
     CRASHES,
@@ -213,6 +221,11 @@ _SHIM = types.SimpleNamespace(**{**vars(subprocess), "Popen": _popen})
 _POPEN = subprocess.Popen
 
 
+def ends_cold(test: str) -> bool:
+    """Whether the ends of a test's processes are those of a process that Python has started. Args: test: its id."""
+    return test.startswith(CRASHES) and not _FORKED_CRASHES.search(test)
+
+
 def choose(marked: Set[str], test: str = "", folder: str = "") -> None:
     """Have the jobs of a test start their workers in the way that is its. Args: marked: the names of its markers; test: its id; folder: a directory of
     this process, "" if hosts are to start theirs as they do for users."""
@@ -224,7 +237,7 @@ def choose(marked: Set[str], test: str = "", folder: str = "") -> None:
         for file in _files:
             _tell(file)
     hosts.forks = folder if marked.isdisjoint({"cold", "flink", "matrix"}) and not test.startswith(_COLD_IN_HOSTS) else ""
-    process.subprocess = _SHIM if _OTHERS.isdisjoint(marked) and not test.startswith(CRASHES) else subprocess  # type: ignore[assignment, attr-defined]
+    process.subprocess = _SHIM if _OTHERS.isdisjoint(marked) and not ends_cold(test) else subprocess  # type: ignore[assignment, attr-defined]
 
 
 def tell(file: Path) -> None:
