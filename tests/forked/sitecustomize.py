@@ -88,7 +88,8 @@ def _serve(server: object) -> None:
     os.closerange(3, server.fileno())
     os.closerange(server.fileno() + 1, 256)
     try:
-        from grpc import _common
+        # the second and third are imported when a channel is made
+        from grpc import _channel, _common, _interceptor  # noqa: F401
         from pyflink.fn_execution.beam import beam_sdk_worker_main  # noqa: F401
 
         # whoever waits for a stream, seven threads in each worker, looks that often whether it missed being woken

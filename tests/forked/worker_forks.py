@@ -256,8 +256,14 @@ def _places(environ: Mapping[str, str], of_a_job: bool | None = None) -> list[st
     return [place for place in places if place and (of_a_job is None or (_OF_A_JOB in place) == of_a_job)]
 
 
-def _template(asker: _Asker, bundle: str, module: str) -> socket.socket:
-    """A connection to the template, which is started if there is none. Args: module: what it imports besides the worker half."""
+class _Like(NamedTuple):
+    """What a template is like, whatever the job. Attributes: environ: the variables that it has; words: the checksum of all of it."""
+
+    environ: dict[str, str]
+    words: str
+
+
+def _like(asker: _Asker) -> _Like:
     from akrunner.cluster.resources import THREADS
 
     early, surroundings = _spares("wanted").early, _spares("wanted").surroundings
@@ -267,17 +273,27 @@ def _template(asker: _Asker, bundle: str, module: str) -> socket.socket:
         # each test has others, which numpy does not read
         environ = {name: value for name, value in environ.items() if name.startswith(_EARLY)}
     environ["PYTHONPATH"] = os.pathsep.join(_places(os.environ, of_a_job=False))
+    what = [os.geteuid(), asker.python, sorted(environ.items()), sorted(surroundings().items()), _TEMPLATE.read_text()]
+    return _Like(environ, hashlib.sha256(json.dumps(what).encode()).hexdigest())
+
+
+#: for an agent, in whose process nothing of it changes from job to job
+_like_of_agents = functools.cache(_like)
+#: the last bundle of this process' jobs, and its checksum
+_bundle: list[tuple[bytes, str]] = []
+
+
+def _checksum(bundle: bytes) -> str:
+    if not _bundle or _bundle[0][0] != bundle:
+        _bundle[:] = [(bundle, hashlib.sha256(bundle).hexdigest())]
+    return _bundle[0][1]
+
+
+def _template(asker: _Asker, bundle: str, module: str) -> socket.socket:
+    """A connection to the template, which is started if there is none. Args: module: what it imports besides the worker half."""
+    environ, words = _like(asker) if asker.host else _like_of_agents(asker)
     data = Path(bundle).read_bytes()
-    what = [
-        os.geteuid(),
-        asker.python,
-        module,
-        sorted(environ.items()),
-        sorted(surroundings().items()),
-        hashlib.sha256(data).hexdigest(),
-        _TEMPLATE.read_text(),
-    ]
-    name = f"\0akrunner-tests-{hashlib.sha256(json.dumps(what).encode()).hexdigest()}"
+    name = f"\0akrunner-tests-{hashlib.sha256(f'{words} {module} {_checksum(data)}'.encode()).hexdigest()}"
     asked = socket.socket(socket.AF_UNIX)
     asked.settimeout(_PATIENCE)
     try:
