@@ -28,6 +28,7 @@ import tempfile
 import threading
 import time
 import types
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,10 @@ akrunner.verbs akrunner.trial akrunner.planning.plan akrunner.planning.making ak
 akrunner.packing.verbs akrunner.packing.filejob akrunner.packing.rowjob akrunner.packing.job akrunner.packing.source akrunner.pai_mode.job
 akrunner.pai_mode.shell.run akrunner.tables.upload duckdb pyarrow.parquet pyarrow.dataset pyarrow.csv pyarrow.json pyarrow.ipc numpy rich.console
 rich.progress rich.markdown typer.rich_utils typer._adapters asyncio fsspec.implementations.local fsspec.implementations.chained importlib.readers
-pydantic.type_adapter pydantic.json_schema pydantic.types sqlglot akrunner.launch.process tests.forked.worker_forks
+pydantic.type_adapter pydantic.json_schema pydantic.types sqlglot sqlglot.dialects.duckdb sqlglot.dialects.hive sqlglot.optimizer.annotate_types
+akrunner.launch.process akrunner.engines.flink.taskmanager.agent akrunner.runs.looking akrunner.runs.comparing akrunner.runs.fetching
+akrunner.runs.reporting akrunner.serving.planned akrunner.checkup.job encodings.utf_8_sig encodings.idna mimetypes http.server
+tests.forked.worker_forks
 """.split()
 
 
@@ -357,6 +361,8 @@ def _become(order: dict[str, Any], standard: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(order["env"])
     tempfile.tempdir = None
+    # what libraries of nanobind's empty when Python ends, page after page of what is shared with the server
+    getattr(typing, "_cleanups", []).clear()
     if order["forks"]:
         from akrunner.launch import process
         from tests.forked import worker_forks
