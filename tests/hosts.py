@@ -42,7 +42,7 @@ akrunner.packing.verbs akrunner.packing.filejob akrunner.packing.rowjob akrunner
 akrunner.pai_mode.shell.run akrunner.tables.upload duckdb pyarrow.parquet pyarrow.dataset pyarrow.csv pyarrow.json pyarrow.ipc numpy rich.console
 rich.progress rich.markdown typer.rich_utils typer._adapters asyncio fsspec.implementations.local fsspec.implementations.chained importlib.readers
 pydantic.type_adapter pydantic.json_schema pydantic.types sqlglot sqlglot.dialects.duckdb sqlglot.dialects.hive sqlglot.optimizer.annotate_types
-akrunner.launch.process akrunner.engines.flink.taskmanager.agent akrunner.runs.looking akrunner.runs.comparing akrunner.runs.fetching
+akrunner.io.systems.apart akrunner.io.systems.sqlite akrunner.launch.process akrunner.engines.flink.taskmanager.agent akrunner.runs.looking akrunner.runs.comparing akrunner.runs.fetching
 akrunner.runs.reporting akrunner.serving.planned akrunner.checkup.job encodings.utf_8_sig encodings.idna mimetypes http.server
 tests.forked.worker_forks
 """.split()

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import traceback
+import types
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -257,11 +258,27 @@ def test_every_system_is_tried() -> None:
     assert set(systems._MODULES.values()) - tried == set(), "give it a class, and its scheme in KINDS"
 
 
+@pytest.fixture
+def forked_apart() -> Iterator[None]:
+    """Processes that have a SQLite file open are forked from one that has imported akrunner. They start as they do for users in
+    `test_sqlite_while_a_thread_of_the_program_writes_to_the_same_file[wal]`."""
+
+    def popen(words: list[str], **options: Any) -> hosts.Popen:
+        python, _, *program = words
+        return hosts.Popen([python, *program], **options)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(apart, "subprocess", types.SimpleNamespace(**{**vars(subprocess), "Popen": popen}))
+        yield
+
+
 @pytest.fixture(params=KINDS)
 def kept(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
     if request.param == "sqlite":
         # as in a process that has not imported sqlite3
         monkeypatch.setattr(apart, "_LIBRARIES", ())
+    if request.param == "sqlite-apart":
+        request.getfixturevalue("forked_apart")
     if request.param == "postgres":
         yield _Postgres(request.getfixturevalue("postgres"))
     elif request.param == "delta":
@@ -770,6 +787,7 @@ def test_a_server_that_goes_in_the_middle(postgres: Postgres, copy: Callable[...
 # -- what is SQLite's own
 
 
+@pytest.mark.usefixtures("forked_apart")
 def test_types_of_sqlite(tmp_path: Path, copy: Callable[..., Any]) -> None:
     path = tmp_path / "odd.db"
     connection = sqlite3.connect(path)
@@ -820,6 +838,7 @@ def test_times_and_decimals_are_text_in_sqlite(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("forked_apart")
 def test_sqlite_waits_for_another_program_that_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from akrunner.io.systems import sqlite
 
@@ -859,8 +878,10 @@ def test_sqlite_waits_for_another_program_that_writes(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
 def test_sqlite_while_a_thread_of_the_program_writes_to_the_same_file(
-    journal: str, tmp_path: Path, copy: Callable[..., Any]
+    journal: str, tmp_path: Path, copy: Callable[..., Any], request: pytest.FixtureRequest
 ) -> None:
+    if journal == "delete":
+        request.getfixturevalue("forked_apart")
     # two libraries in one process would drop each other's locks: rows were lost, and files broken
     path = tmp_path / "t.db"
     kept = sqlite3.connect(path)
