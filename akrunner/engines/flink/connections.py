@@ -193,7 +193,7 @@ def pump_in(connection: socket.socket, target: int) -> None:
     """Copy bytes from a connection to a descriptor, until either ends."""
     buffer = memoryview(bytearray(_CHUNK))
     try:
-        while got := _come(connection, buffer):
+        while got := come(connection, buffer):
             view: Any = buffer[:got]
             while len(view):
                 view = view[os.write(target, view) :]
@@ -201,8 +201,8 @@ def pump_in(connection: socket.socket, target: int) -> None:
         return
 
 
-def _come(connection: socket.socket, buffer: memoryview) -> int:
-    """Read all bytes that have come into the buffer; wait for the first of them. TLS gives 16 kB at a time, and each
+def come(connection: socket.socket, buffer: memoryview) -> int:
+    """Read all bytes that have come, and that fit, into the buffer; wait for the first of them. TLS gives 16 kB at a time, and each
     piece that is passed on wakes a process.
 
     Returns:

@@ -38,6 +38,7 @@ from akrunner.engines.flink.connections import (
     PACKAGE_LENGTH_BYTES,
     SocketReader,
     SocketWriter,
+    come,
     exactly,
     opened,
     pump_in,
@@ -397,13 +398,15 @@ def _read(source: int) -> bytes:
 
 
 def _save(connection: socket.socket, size: int, path: str) -> None:
+    # TLS gives 16 kB at a time: into the same memory, instead of a megabyte of its own for each of them
+    buffer = memoryview(bytearray(min(size, _CHUNK)))
     with open(path, "wb") as f:
         while size:
-            got = connection.recv(min(size, _CHUNK))
+            got = come(connection, buffer[:size])
             if not got:
                 raise HostGone("the job's host has gone")
-            f.write(got)
-            size -= len(got)
+            f.write(buffer[:got])
+            size -= got
 
 
 def _add(archive: tarfile.TarFile, folder: str, name: str) -> None:
