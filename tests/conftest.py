@@ -54,6 +54,7 @@ pytest_plugins = [
 ]
 
 if TYPE_CHECKING:
+    from tests.breaking import Clusters
     from tests.warmth import Kept
 
 Script = Callable[..., str]
@@ -276,9 +277,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"NOT RUN ({tests} test{'s' * (tests > 1)}) ON {what}", yellow=True, bold=True)
 
 
-def start_cluster(folder: Path, forked: bool = False, file: Path | None = None, **options: Any) -> cluster.Cluster:
-    """As `cluster.start`, of a Java that lives no longer than tests. Args: forked: its Python workers are (`tests/forked`), which is for clusters
-    whose TaskManagers get more than one; file: that tells its agents when their worker processes are, too (`tests/starts.py`)."""
+@contextlib.contextmanager
+def of_cluster(forked: bool = False, file: Path | None = None) -> Iterator[None]:
+    """The environment in which processes of a cluster are started, whose Java lives no longer than tests. Args: forked: its Python workers are
+    (`tests/forked`), which is for clusters whose TaskManagers get more than one; file: that tells its agents when their worker processes are, too
+    (`tests/starts.py`)."""
     with pytest.MonkeyPatch.context() as patched:
         for name, value in {**java.environ(), **starts.TENSORFLOW}.items():
             patched.setenv(name, value)
@@ -286,6 +289,12 @@ def start_cluster(folder: Path, forked: bool = False, file: Path | None = None, 
             patched.setenv("PYTHONPATH", str(FORKED), prepend=os.pathsep)
         if file is not None:
             patched.setenv("AKRUNNER_TESTS_FORK", str(file))
+        yield
+
+
+def start_cluster(folder: Path, forked: bool = False, file: Path | None = None, **options: Any) -> cluster.Cluster:
+    """As `cluster.start`. Args: forked, file: of `of_cluster`."""
+    with of_cluster(forked, file):
         return cluster.start(str(folder), str(FLINK), port=0, **options)
 
 
@@ -296,8 +305,8 @@ def flink_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.
     folder = tmp_path_factory.mktemp("flink")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        # as Flink itself has it: nobody ends its processes, and every two seconds take a fiftieth of a core
-        patched.setattr(cluster, "_HEARTBEAT_MILLIS", 10_000)
+        # half as often as Flink itself has it: nobody ends its processes, and every two seconds take a fiftieth of a core
+        patched.setattr(cluster, "_HEARTBEAT_MILLIS", 20_000)
         # apart from what the cluster has
         forks = tmp_path_factory.mktemp("forks") / "forks"
         started = start_cluster(folder, forked=True, file=forks, taskmanagers=2, slots=6)
@@ -307,6 +316,17 @@ def flink_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.
     finally:
         started.stop()
     assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
+
+
+@pytest.fixture(scope="session")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
+    """For tests that kill processes of a cluster: all that one process of pytest has share one, until its JobManager is killed."""
+    # it takes its cluster from here
+    from tests.breaking import Clusters
+
+    need_flink()
+    with contextlib.closing(Clusters(tmp_path_factory)) as made:
+        yield made
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ _KINDS = {
     "taskmanager": "FLINK_ENV_JAVA_OPTS_TM",
 }
 #: Flink's schedulers look every 10 ms whether something is due, which takes a third of what a cluster without a job does
-_TICKS = "-Dpekko.scheduler.tick-duration=50ms"
+_TICKS = "-Dpekko.scheduler.tick-duration=100ms"
 _GIVEN = os.environ.get("JAVA_TOOL_OPTIONS", "")
 _ENDS = 300.0
 _PROGRAM = Path(__file__).parent / "e2e" / "programs" / "archived.py"

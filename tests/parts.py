@@ -75,12 +75,14 @@ def group_of(item: pytest.Item) -> str | None:
         return "flink:" + file.split("/")[1]
     if item.get_closest_marker("flink"):
         # a cluster of its own: more than two at a time, on two cores, miss their tests' deadlines. As many seconds with each of them
-        return "flink:e2e" if file in WITH_E2E else "flink:contract"
+        return "flink:e2e" if file == WITH_E2E else "flink:contract"
     return file if file.startswith(QUICK) or _shares(item) else None
 
 
-#: what has a cluster of its own, and runs in the process of the shorter of both groups
-WITH_E2E = ("tests/e2e/test_flink_checkpoints.py", "tests/e2e/test_flink_network.py")
+#: what has a cluster of its own, and runs in the process of the other group: those of that group share theirs
+WITH_E2E = "tests/e2e/test_flink_network.py"
+#: the file whose tests end the cluster that they share with others (`tests/breaking.py`)
+ENDS_CLUSTER = "tests/e2e/test_flink.py"
 #: whose tests take milliseconds: a file is a group
 QUICK = ("tests/unit/", "tests/fuzz/")
 
@@ -117,7 +119,7 @@ def pytest_groups(items: list[pytest.Item]) -> list[list[int]]:
     for group, numbers in groups.items():
         if str(group).startswith("flink:"):
             # a cluster burns a twentieth of a core though it has no job: it ends behind its last test
-            numbers.sort(key=lambda number: not on_flink(items[number]))
+            numbers.sort(key=lambda number: (not on_flink(items[number]), items[number].nodeid.startswith(ENDS_CLUSTER)))
     return [groups[group] for group in sorted(groups, key=lambda group: ranks[group])]
 
 

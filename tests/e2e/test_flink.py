@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 import urllib.request
@@ -29,9 +28,9 @@ from akrunner.engines.flink.host import cluster
 from akrunner.engines.flink.host.client import PACKAGE
 from akrunner.engines.flink.host.files import SharedFiles
 from akrunner.engines.flink.host.remote import RemoteProcess
-from akrunner.engines.flink.host.subtasks import Subtasks
 from tests import hosts
-from tests.conftest import FLINK, FORKED, Script, agent_of, need_flink, nothing_is_left, start_cluster, taskmanager_of
+from tests.breaking import Clusters, There
+from tests.conftest import FLINK, FORKED, Script, agent_of, need_flink, nothing_is_left, taskmanager_of
 from tests.servers.s3 import S3, Flaky
 
 pytestmark = pytest.mark.flink
@@ -47,90 +46,17 @@ WAITS = """
     """
 
 
-class WithJava(FlinkEngine):
-    """Keeps its process with Java from job to job, as one that is entered does, and no Flink job: each attempt has its own."""
-
-    def release(self, subtasks: Subtasks) -> None:
-        super().release(subtasks)
-        self._take_kept(sys.maxsize)
-
-
-class There:
-    """A running cluster, and an engine for it whose process with Java is started once for all tests that do not hit what it has submitted."""
-
-    def __init__(self, running: cluster.Cluster) -> None:
-        self.cluster = running
-        self.engine = WithJava(running.address, python=str(FLINK))
-
-    def nothing_is_left(self) -> None:
-        nothing_is_left(self.cluster)
-
-
-class Clusters:
-    """One at a time, which tests share until one of them has ended what others need of it."""
-
-    def __init__(self, tmp_path_factory: pytest.TempPathFactory) -> None:
-        self._folders = tmp_path_factory
-        self._held = contextlib.ExitStack()
-        self._there: There | None = None
-
-    def having(self, needed: Callable[[cluster.Cluster], bool]) -> There:
-        """The one there is, if it has what is needed, or another."""
-        if self._there is not None and not needed(self._there.cluster):
-            self.close()
-        if self._there is None:
-            self._there = self._held.enter_context(self._started())
-        return self._there
-
-    @contextlib.contextmanager
-    def _started(self) -> Iterator[There]:
-        started = start_cluster(self._folders.mktemp("faults"), forked=True, taskmanagers=2, slots=2)
-        try:
-            there = There(started)
-            with there.engine:
-                with pytest.MonkeyPatch.context() as patched:
-                    # not in a test's own temp directory
-                    patched.setenv("TMPDIR", str(self._folders.mktemp("flink-client")))
-                    patched.setattr(tempfile, "tempdir", None)
-                    there.engine._live_client()
-                yield there
-        finally:
-            started.stop()
-        assert not [pid for pid in started.processes if psutil.pid_exists(pid)]
-
-    def close(self) -> None:
-        self._there = None
-        self._held.close()
-
-
-@pytest.fixture(scope="module")
-def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
-    need_flink()
-    with contextlib.closing(Clusters(tmp_path_factory)) as clusters:
-        yield clusters
-
-
 @pytest.fixture
 def there(clusters: Clusters) -> There:
     """A cluster of which every process runs."""
-    return clusters.having(lambda running: running.alive)
+    return clusters.whole().submits()
 
 
 @pytest.fixture
-def with_jobmanager(clusters: Clusters) -> There:
-    """A cluster that may have lost a TaskManager."""
-    return clusters.having(has_jobmanager)
-
-
-def jobmanager_of(running: cluster.Cluster) -> psutil.Process:
-    return psutil.Process(next(iter(running.processes)))
-
-
-def has_jobmanager(running: cluster.Cluster) -> bool:
-    try:
-        return bool(jobmanager_of(running).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
+def with_jobmanager(clusters: Clusters) -> Iterator[There]:
+    """A cluster that may have lost a TaskManager. It ends with the test."""
+    yield clusters.with_jobmanager().submits()
+    clusters.close()
 
 
 class Running:
@@ -399,7 +325,7 @@ def test_the_jobmanager_is_killed(with_jobmanager: There, leaves_nothing: Path, 
     there = with_jobmanager
     with waiting(there.engine, script(WAITS), tmp_path / "notes", restarts=2) as running:
         running.pids()
-        jobmanager_of(there.cluster).kill()
+        psutil.Process(next(iter(there.cluster.processes))).kill()
         said = running.error()
     assert "JobManagerLostError" in said and f"the JobManager at {there.cluster.address} is gone" in said
     there.nothing_is_left()

@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ import pytest
 from akrunner.engines.flink.host import cluster
 from akrunner.engines.flink.host.java import java_home
 from akrunner.engines.flink.rest import Rest
-from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left, of_jobs, start_cluster, taskmanager_of
+from tests.breaking import Clusters
+from tests.conftest import FLINK, PROGRAM, need_flink, nothing_is_left, of_jobs, taskmanager_of
 
 pytestmark = pytest.mark.flink
 
@@ -93,7 +94,7 @@ class Program:
     def end(self) -> dict[str, Any]:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        assert self._process.wait(100) == 0, self._said.read_text()[-3000:]
+        assert self._process.wait(200) == 0, self._said.read_text()[-3000:]
         self._reading.join()
         self.rest.close()
         return self.told
@@ -135,12 +136,12 @@ def stop(program: Program, folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+def story(clusters: Clusters, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     need_flink(program=True)
     folder = tmp_path_factory.mktemp("story")
     (folder / "temp").mkdir()
     (folder / "s.py").write_text(textwrap.dedent(SCRIPT))
-    started = start_cluster(tmp_path_factory.mktemp("cluster"), forked=True, taskmanagers=2, slots=2)
+    started = clusters.whole().cluster
     program: Program | None = None
     told: dict[str, Any] = {}
     try:
@@ -170,12 +171,15 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         told["resumed"] = program.end()
         told["kept"] = kept(folder / "kept")
         nothing_is_left(started)
-        yield told
+    except BaseException:
+        # with jobs that may go on
+        clusters.close()
+        raise
     finally:
         if program is not None:
             program.kill()
-        started.stop()
     assert not tasks(started)
+    return told
 
 
 def kept(folder: Path) -> list[int]:

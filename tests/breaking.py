@@ -1,0 +1,118 @@
+"""A cluster on Flink whose processes tests kill, one behind the other: what one of them has ended is started again for the next that needs it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+import tempfile
+
+import psutil
+import pytest
+
+from akrunner.engines.flink import FlinkEngine
+from akrunner.engines.flink.host import cluster
+from akrunner.engines.flink.host.java import java_home
+from akrunner.engines.flink.host.subtasks import Subtasks
+from tests.conftest import FLINK, nothing_is_left, of_cluster, start_cluster, wait_for
+
+TASKMANAGERS, SLOTS = 2, 2
+
+
+class WithJava(FlinkEngine):
+    """Keeps its process with Java from job to job, as one that is entered does, and no Flink job: each attempt has its own."""
+
+    def release(self, subtasks: Subtasks) -> None:
+        super().release(subtasks)
+        self._take_kept(sys.maxsize)
+
+
+class There:
+    """A running cluster, and an engine for it, whose process with Java is started once for all tests that do not hit what it has submitted.
+
+    Attributes: cluster, engine.
+    """
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._held = contextlib.ExitStack()
+        self._entered = False
+        self.cluster = start_cluster(folders.mktemp("faults"), forked=True, taskmanagers=TASKMANAGERS, slots=SLOTS)
+        self.engine = WithJava(self.cluster.address, python=str(FLINK))
+
+    def submits(self) -> There:
+        """It, once the engine has its process with Java, which is then nothing that a test has left."""
+        if not self._entered:
+            self._held.enter_context(self.engine)
+            self._entered = True
+            with pytest.MonkeyPatch.context() as patched:
+                # not in a test's own temp directory
+                patched.setenv("TMPDIR", str(self._folders.mktemp("flink-client")))
+                patched.setattr(tempfile, "tempdir", None)
+                self.engine._live_client()
+        return self
+
+    @property
+    def has_jobmanager(self) -> bool:
+        return _runs(next(iter(self.cluster.processes)))
+
+    def mend(self) -> None:
+        """Start a TaskManager for each that was killed, once the JobManager knows that those are gone."""
+        lost = [pid for pid in self.cluster.processes if not _runs(pid)]
+        if not lost:
+            return
+        wait_for(lambda: self.cluster.overview()["taskmanagers"] == TASKMANAGERS - len(lost))
+        processes = {pid: began for pid, began in self.cluster.processes.items() if pid not in lost}
+        children = list(self.cluster.children)
+        for _ in lost:
+            with of_cluster(forked=True):
+                places = self.cluster.folder, cluster.flink_home(str(FLINK)), java_home(str(FLINK))
+                # its log is a file of its own
+                children.append(cluster.spawn(*places, "taskmanager", len(children)))
+            processes[children[-1].pid] = psutil.Process(children[-1].pid).create_time()
+        self.cluster = dataclasses.replace(self.cluster, processes=processes, children=tuple(children))
+        wait_for(lambda: self.cluster.overview()["slots-available"] == TASKMANAGERS * SLOTS)
+
+    def nothing_is_left(self) -> None:
+        nothing_is_left(self.cluster)
+
+    def close(self) -> None:
+        try:
+            self._held.close()
+        finally:
+            self.cluster.stop()
+        assert not [pid for pid in self.cluster.processes if psutil.pid_exists(pid)]
+
+
+class Clusters:
+    """One at a time, which tests share until one of them has ended its JobManager."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._there: There | None = None
+
+    def with_jobmanager(self) -> There:
+        """One that may have lost a TaskManager."""
+        if self._there is not None and not self._there.has_jobmanager:
+            self.close()
+        if self._there is None:
+            self._there = There(self._folders)
+        return self._there
+
+    def whole(self) -> There:
+        """One of which every process runs."""
+        there = self.with_jobmanager()
+        there.mend()
+        return there
+
+    def close(self) -> None:
+        there, self._there = self._there, None
+        if there is not None:
+            there.close()
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
