@@ -213,8 +213,9 @@ class Columns(object):
             return parts.of(columns if image is None else image.batch(columns))
 
         if ragged or label is not None or image is not None:
+            as_written = tf_data.as_written if image is None else image.as_written
             does = () if image is None else image.of_decoding() + image.of_finishing()
-            dataset = reading.noted(dataset.map(finished), *does)
+            dataset = reading.noted(dataset.map(as_written(finished)), *does)
         return how.in_turn(dataset) if in_turn else how.finished(dataset)
 
     def _by_row(

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from akrunner.wire.features import KINDS
-from akrunner.worker import reached
+from akrunner.worker import reached, tf_data
 from akrunner.worker.common import check_cache, counted, order_of, taken_of
 from akrunner.worker.parts import WEIGHT, Parts
 from akrunner.worker.reading import Reading, check_counts, check_seed, noted
@@ -86,6 +86,7 @@ class Examples(object):
         records = self._records(spec, uneven, parts.made)
         import tensorflow as tf
 
+        @tf_data.as_written
         def row(record: Any) -> Dict[str, Any]:
             columns: Dict[str, Any] = tf.io.parse_single_example(record, spec)
             return columns
@@ -93,8 +94,8 @@ class Examples(object):
         if how.interleave is not None:
             return order.of_files(records.map(row))
         if image is not None:
-            return order.of_images(records, lambda record: image.decoded(row(record)), parts.of, image)
-        return order.of_records(records, lambda batch: parts.of(tf.io.parse_example(batch, spec)))
+            return order.of_images(records, tf_data.as_written(lambda record: image.decoded(row(record))), parts.of, image)
+        return order.of_records(records, tf_data.as_written(lambda batch: parts.of(tf.io.parse_example(batch, spec))))
 
     def _in_turn(
         self, spec: Dict[str, Any], batch_size: int, drop_remainder: bool, parts: Parts, image: Any, how: Reading
@@ -106,8 +107,9 @@ class Examples(object):
             columns = tf.io.parse_example(batch, spec)
             return parts.of(columns if image is None else image.batch(columns))
 
+        as_written = tf_data.as_written if image is None else image.as_written
         does = () if image is None else image.of_decoding() + image.of_finishing()
-        return how.in_turn(noted(self._stream.batches(batch_size, drop_remainder).map(parse), *does))
+        return how.in_turn(noted(self._stream.batches(batch_size, drop_remainder).map(as_written(parse)), *does))
 
     def _few(self, spec: Dict[str, Any], uneven: str, parts: Parts) -> Any:
         """Return a dataset of the single rows as the script gets them, parsed and in memory; None if there are too many for that.

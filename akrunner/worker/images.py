@@ -13,6 +13,8 @@ from __future__ import annotations
 import operator
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from akrunner.worker import tf_data
+
 _KEYS = ("column", "size", "channels", "fit", "dtype", "augment")
 _FITS = ("stretch", "crop", "pad")
 _DTYPES = ("float32", "uint8")
@@ -97,6 +99,11 @@ class Images(object):
 
     # -- inside tf.data
 
+    def as_written(self, function: tf_data.F) -> tf_data.F:
+        """Do as `tf_data.as_written`, unless the images are augmented by a function of the script's, which AutoGraph translates."""
+        return function if any(map(callable, self.augment)) else tf_data.as_written(function)
+
+    @tf_data.as_written
     def decoded(self, columns: Dict[str, Any]) -> Dict[str, Any]:
         """Return a row's columns with uint8 pixels in place of the encoded image."""
         columns = dict(columns)
@@ -133,12 +140,14 @@ class Images(object):
 
         columns = dict(columns)
 
+        @self.as_written
         def one(data: Any) -> Any:
             return self.finished({self.column: self._pixels(data)})[self.column]
 
         columns[self.column] = tf.map_fn(one, columns[self.column], dtype=tf.as_dtype(self.dtype))
         return columns
 
+    @tf_data.as_written
     def _pixels(self, data: Any) -> Any:
         import tensorflow as tf
 
@@ -259,7 +268,9 @@ def _as(tf: Any, pixels: Any, there: int, wanted: int) -> Any:
 def seeded_draws(tf: Any, seed: int) -> Any:
     """Return an endless dataset of the random numbers for `finished`; the same seed gives the same numbers."""
     kind = tf.data.Dataset.random if hasattr(tf.data.Dataset, "random") else tf.data.experimental.RandomDataset
-    return kind(seed).map(lambda value: tf.random.stateless_uniform([_DRAWS], seed=tf.stack([value, value])))
+    return kind(seed).map(
+        tf_data.as_written(lambda value: tf.random.stateless_uniform([_DRAWS], seed=tf.stack([value, value])))
+    )
 
 
 def _changed(tf: Any, change: Any, pixels: Any, draws: Any) -> Any:

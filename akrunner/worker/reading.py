@@ -237,7 +237,7 @@ class Order(object):
         """
         if self.how.cache:
             rows = self._rest(self._mixed(self.cached(noted(self.how.mapped(rows, decode), *image.of_decoding()))))
-            rows = noted(self._seeded(rows, image, lambda row: row), *image.of_finishing())
+            rows = noted(self._seeded(rows, image, tf_data.as_written(lambda row: row)), *image.of_finishing())
         else:
             rows = noted(
                 self._seeded(self._rest(self._mixed(rows)), image, decode), *image.of_decoding(), *image.of_finishing()
@@ -293,11 +293,11 @@ class Order(object):
     def _seeded(self, rows: Any, image: images.Images, decode: Callable[..., Any]) -> Any:
         """Return the rows with their images decoded and finished; the changes follow the seed, if there is one."""
         if not image.augment or self.seed is None:
-            return self.how.mapped(rows, lambda row: image.finished(decode(row)))
+            return self.how.mapped(rows, image.as_written(lambda row: image.finished(decode(row))))
         import tensorflow as tf
 
         drawn = tf.data.Dataset.zip((rows, self._rest(images.seeded_draws(tf, self.seed))))
-        return self.how.mapped(drawn, lambda row, draws: image.finished(decode(row), draws))
+        return self.how.mapped(drawn, image.as_written(lambda row, draws: image.finished(decode(row), draws)))
 
 
 def check_room(size: Optional[int], what: str) -> None:

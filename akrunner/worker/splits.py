@@ -43,7 +43,9 @@ class Split(object):
         marks = tf.data.FixedLengthRecordDataset(self._path, 1)
         mine = bytes(bytearray([self.number]))
         both = tf.data.Dataset.zip((records.batch(_AT_ONCE), marks.batch(_AT_ONCE)))
-        return tf_data.unbatched(tf, both.map(lambda some, marked: tf.boolean_mask(some, tf.equal(marked, mine))))
+        return tf_data.unbatched(
+            tf, both.map(tf_data.as_written(lambda some, marked: tf.boolean_mask(some, tf.equal(marked, mine))))
+        )
 
 
 class Splits(object):

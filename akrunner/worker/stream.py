@@ -188,7 +188,9 @@ class RowStream(object):
             yield from _regrouped(self._vectors(), batch_size, drop_remainder)
             yield from self._finish()
 
-        some = tf_data.from_generator(vectors, (tf.string, [None])).filter(lambda vector: tf.size(vector) > 0)
+        some = tf_data.from_generator(vectors, (tf.string, [None])).filter(
+            tf_data.as_written(lambda vector: tf.size(vector) > 0)
+        )
         return tf_data.not_ahead(some)
 
     def chunks(self) -> Iterator[Tuple[int, Any]]:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Sequence, TypeVar
 
 from akrunner.worker import placing
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def as_written(function: F) -> F:
+    """Return the function, marked so that TensorFlow's AutoGraph does not translate it, nor what it calls.
+
+    For functions without `if` and `for` over tensors that call nothing of the script's: to translate them takes longer than all else that is
+    done with few rows.
+    """
+    function.autograph_info__ = {}  # type: ignore[attr-defined]
+    return function
 
 
 def unbatched(tf: Any, dataset: Any) -> Any:

@@ -170,6 +170,14 @@ def test_which_column_has_the_images() -> None:
     assert Images((2, 3), SCHEMA).bytes_each() == 18
 
 
+def test_autograph_translates_what_calls_the_scripts_function_alone() -> None:
+    for augment, translated in ((True, False), (None, False), (["flip", lambda pixels: pixels], True)):
+        made = Images({"size": (2, 3), **({"augment": augment} if augment else {})}, SCHEMA)
+        assert hasattr(made.as_written(lambda row: row), "autograph_info__") != translated
+        assert hasattr(made.decoded, "autograph_info__")
+        assert not hasattr(made.finished, "autograph_info__"), "it calls the script's"
+
+
 def test_what_is_kept_does_not_change_the_batches() -> None:
     def order(**given: Any) -> Order:
         return Order(Reading(cache=True), 5, 0, given.get("repeat", 1), False, None, given.get("rows"))
