@@ -106,7 +106,8 @@ class _DuckDB:
                 if schema.names:
                     _check_takes(connection, goal, schema, place.shown)
             elif schema.names:
-                with contextlib.closing(_unfiled()) as trial:
+                # that of a new file has none
+                with contextlib.nullcontext(connection) if target.new else contextlib.closing(_unfiled()) as trial:
                     trial.register("akrunner_rows", schema.empty_table())
                     trial.execute(f"CREATE TABLE memory.main.made AS SELECT * FROM {_ROWS}")
         is_new = not goal.is_there and not overwrite
@@ -463,10 +464,11 @@ class _Writing(Transaction):
         self._target.begin()
         self._kept = KeptRows(schema)
         try:
-            # the type of the columns is all that checks need of the file
-            self._checks = _unfiled()
             with _looked(self._target, path, self._what) as connection:
                 self._goal, self._casts = self._seen(connection)
+            if self._casts:
+                # the type of the columns is all that checks need of the file
+                self._checks = _unfiled()
             if must_be_new and self._goal.is_there:
                 raise made_meanwhile(place.shown)
         except BaseException:
