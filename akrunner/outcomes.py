@@ -129,7 +129,8 @@ def success(ended: Ended, output: str | None, run: str | None) -> dict[str, Any]
         "rows_out": ended.stats.rows_out,
         "work_dir": ended.work_dir,
         "run": run,
-        "stats": dataclasses.asdict(ended.stats),
+        # as `dataclasses.asdict`, which copies each of a thousand numbers: no value of them is a dataclass, and whoever shows them copies them
+        "stats": dict(vars(ended.stats)),
         "tasks": [dataclasses.asdict(task) for task in ended.tasks],
     }
 

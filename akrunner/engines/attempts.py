@@ -80,7 +80,8 @@ def run_attempts(
 def _in_time(job: JobSpec, now: float) -> tuple[JobSpec, float]:
     """Return a job with the time that it has, which is less than its own if the thread's job has less left, and from when on that counts."""
     limits = narrowed(job.supervision.timeout, None)
-    job = replace(job, supervision=replace(job.supervision, timeout=limits.timeout))
+    if limits.timeout != job.supervision.timeout:
+        job = replace(job, supervision=replace(job.supervision, timeout=limits.timeout))
     return job, now if limits.began is None else limits.began
 
 

@@ -111,6 +111,7 @@ def test_a_result_fits_the_schema() -> None:
     told = dataclasses.replace(stats({"task": "chief:0", "step": 1, "time_ns": 2, "loss": 0.5}), input_wait_seconds=math.nan)
     result = Result(None, "out.parquet", (task(False),), told, None, None, "r7")
     body = outcomes.success(result, result.output, result.run)
+    assert body["stats"] == dataclasses.asdict(result.stats)
     check(body)
     assert outcomes.plain(body)["stats"]["input_wait_seconds"] is None
     check({"ok": True, "exit_code": 0, "job": "ab", "master": "h:1", "name": "akrunner s.py", "run": None})
