@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -17,6 +20,36 @@ from akrunner.engines.flink.host.subtasks import Subtasks
 from tests.conftest import FLINK, nothing_is_left, of_cluster, start_cluster, wait_for
 
 TASKMANAGERS, SLOTS = 2, 2
+#: addresses of both ends of a link, the name of the namespace behind it, the link's name here
+HERE, THERE, AWAY, LINK = "10.199.77.1", "10.199.77.2", "akrunner-away", "akr0"
+
+
+def ip(*words: str) -> bool:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    return done.returncode == 0
+
+
+@contextlib.contextmanager
+def link() -> Iterator[str]:
+    """The address of this end of a link to a network namespace, so that it can be cut; that of loopback where there can be none, which takes root
+    and iproute2."""
+    if shutil.which("ip") is None or not ip("netns", "add", AWAY):
+        yield "127.0.0.1"
+        return
+    try:
+        assert ip("link", "add", LINK, "type", "veth", "peer", "name", "akr1")
+        assert ip("link", "set", "akr1", "netns", AWAY)
+        assert ip("addr", "add", f"{HERE}/24", "dev", LINK) and ip("link", "set", LINK, "up")
+        for words in (
+            ("addr", "add", f"{THERE}/24", "dev", "akr1"),
+            ("link", "set", "akr1", "up"),
+            ("link", "set", "lo", "up"),
+        ):
+            assert ip("-n", AWAY, *words)
+        yield HERE
+    finally:
+        ip("netns", "del", AWAY)
+        ip("link", "del", LINK)
 
 
 class WithJava(FlinkEngine):
@@ -30,14 +63,20 @@ class WithJava(FlinkEngine):
 class There:
     """A running cluster, and an engine for it, whose process with Java is started once for all tests that do not hit what it has submitted.
 
-    Attributes: cluster, engine.
+    Attributes: cluster, engine; host: the address that it listens on.
     """
 
     def __init__(self, folders: pytest.TempPathFactory) -> None:
         self._folders = folders
         self._held = contextlib.ExitStack()
         self._entered = False
-        self.cluster = start_cluster(folders.mktemp("faults"), forked=True, taskmanagers=TASKMANAGERS, slots=SLOTS)
+        self.host = self._held.enter_context(link())
+        with contextlib.ExitStack() as held:
+            held.callback(self._held.close)
+            folder = folders.mktemp("faults")
+            self.cluster = start_cluster(folder, forked=True, taskmanagers=TASKMANAGERS, slots=SLOTS, host=self.host)
+            held.pop_all()
+        self._held.callback(self._stop)
         self.engine = WithJava(self.cluster.address, python=str(FLINK))
 
     def submits(self) -> There:
@@ -77,10 +116,10 @@ class There:
         nothing_is_left(self.cluster)
 
     def close(self) -> None:
-        try:
-            self._held.close()
-        finally:
-            self.cluster.stop()
+        self._held.close()
+
+    def _stop(self) -> None:
+        self.cluster.stop()
         assert not [pid for pid in self.cluster.processes if psutil.pid_exists(pid)]
 
 

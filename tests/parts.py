@@ -74,13 +74,11 @@ def group_of(item: pytest.Item) -> str | None:
         # a cluster for each folder: one process would take longer than all others
         return "flink:" + file.split("/")[1]
     if item.get_closest_marker("flink"):
-        # a cluster of its own: more than two at a time, on two cores, miss their tests' deadlines. As many seconds with each of them
-        return "flink:e2e" if file == WITH_E2E else "flink:contract"
+        # a cluster that it breaks: more than two at a time, on two cores, miss their tests' deadlines. As many seconds with each of them
+        return "flink:contract"
     return file if file.startswith(QUICK) or _shares(item) else None
 
 
-#: what has a cluster of its own, and runs in the process of the other group: those of that group share theirs
-WITH_E2E = "tests/e2e/test_flink_network.py"
 #: the file whose tests end the cluster that they share with others (`tests/breaking.py`)
 ENDS_CLUSTER = "tests/e2e/test_flink.py"
 #: whose tests take milliseconds: a file is a group

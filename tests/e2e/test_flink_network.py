@@ -18,53 +18,29 @@ from akrunner.engines.flink import FlinkEngine
 from akrunner.engines.flink.connections import SILENCE_SECONDS
 from akrunner.engines.flink.host import cluster
 from akrunner.engines.flink.host.java import java_home
-from tests.conftest import FLINK, Script, need_flink, not_run, start_cluster
+from tests.breaking import AWAY, HERE, LINK, SLOTS, THERE, Clusters, ip
+from tests.conftest import FLINK, Script, not_run, wait_for
 
 pytestmark = pytest.mark.flink
 
-HERE, THERE, AWAY = "10.199.77.1", "10.199.77.2", "akrunner-away"
-
-
-def ip(*words: str) -> bool:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True)
-    return done.returncode == 0
-
 
 @pytest.fixture
-def split(tmp_path: Path) -> Iterator[cluster.Cluster]:
-    """A cluster of two TaskManagers with a slot each, one behind a link."""
-    need_flink()
-    if shutil.which("ip") is None or not ip("netns", "add", AWAY):
+def split(clusters: Clusters, tmp_path: Path) -> Iterator[cluster.Cluster]:
+    """A cluster, and one more TaskManager of it, which is behind a link."""
+    there = clusters.with_jobmanager()
+    if there.host != HERE:
         not_run("a cut network", "it is cut between network namespaces (`ip netns add`), which takes root and iproute2")
-    away = None
+    before = there.cluster.overview()["slots-total"]
+    away = taskmanager_away(Path(there.cluster.folder), tmp_path / "away")
     try:
-        assert ip("link", "add", "akr0", "type", "veth", "peer", "name", "akr1")
-        assert ip("link", "set", "akr1", "netns", AWAY)
-        assert ip("addr", "add", f"{HERE}/24", "dev", "akr0") and ip("link", "set", "akr0", "up")
-        for words in (
-            ("addr", "add", f"{THERE}/24", "dev", "akr1"),
-            ("link", "set", "akr1", "up"),
-            ("link", "set", "lo", "up"),
-        ):
-            assert ip("-n", AWAY, *words)
-        folder = tmp_path / "here"
-        folder.mkdir()
-        started = start_cluster(folder, taskmanagers=1, slots=1, host=HERE)
-        try:
-            away = taskmanager_away(folder, tmp_path / "away")
-            deadline = time.monotonic() + 60
-            while started.overview()["slots-total"] < 2:
-                assert time.monotonic() < deadline, "the TaskManager behind the link did not come"
-                time.sleep(0.2)
-            yield started
-        finally:
-            started.stop()
-            if away is not None:
-                os.killpg(away.pid, 9)
-                away.wait(60)
+        wait_for(lambda: there.cluster.overview()["slots-available"] == before + SLOTS)
+        yield there.cluster
     finally:
-        ip("netns", "del", AWAY)
-        ip("link", "del", "akr0")
+        # the JobManager hears that it is gone, so that nobody gets its slots
+        ip("link", "set", LINK, "up")
+        os.killpg(away.pid, 9)
+        away.wait(60)
+    wait_for(lambda: there.cluster.overview()["slots-total"] == there.cluster.overview()["slots-available"] == before)
 
 
 def taskmanager_away(here: Path, there: Path) -> subprocess.Popen[bytes]:
@@ -91,26 +67,28 @@ def test_the_link_is_cut(split: cluster.Cluster, leaves_nothing: Path, script: S
             time.sleep(300)
         """
     cut_at = []
+    # all slots there are, so that some are behind the link
+    tasks = split.overview()["slots-total"]
 
     def cut() -> None:
-        while len(os.listdir(notes)) < 2:
+        while len(os.listdir(notes)) < tasks:
             time.sleep(0.1)
-        assert ip("link", "set", "akr0", "down")
+        assert ip("link", "set", LINK, "down")
         cut_at.append(time.monotonic())
 
     cutting = threading.Thread(target=cut, daemon=True)
     cutting.start()
     with pytest.raises(akrunner.TaskDiedError, match=rf"the TaskManager on {THERE}, or its Python worker, has gone"):
         akrunner.run(
-            script(body), {"a": [1, 2]}, num_workers=2, user_params={"notes": str(notes)}, timeout=120,
+            script(body), {"a": [*range(tasks)]}, num_workers=tasks, user_params={"notes": str(notes)}, timeout=120,
             engine=FlinkEngine(split.address, python=str(FLINK), host=HERE),
         )  # fmt: skip
     assert time.monotonic() - cut_at[0] < SILENCE_SECONDS + 30
     deadline = cut_at[0] + SILENCE_SECONDS + 45
-    tasks = [int(name) for name in os.listdir(notes)]
-    while any(map(alive, tasks)) and time.monotonic() < deadline:
+    pids = [int(name) for name in os.listdir(notes)]
+    while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.5)
-    assert not any(map(alive, tasks)), "the task behind the link ends by itself"
+    assert not any(map(alive, pids)), "the tasks behind the link end by themselves"
 
 
 def alive(pid: int) -> bool:
