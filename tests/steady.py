@@ -1,6 +1,7 @@
 """The process that keeps warm workers for tests: as that of `akrunner warm start`, but it learns nothing from jobs.
 
-A test's job that wants other workers starts cold, and would have them imported for jobs to come; none of those wants the same.
+A test's job that wants other workers starts cold, and would have them imported for jobs to come; none of those wants the same. Nor does it mind in
+which state directory a job's runs are kept, which no import reads.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def keep() -> None:
 
 def _serve(write: int) -> None:
     from akrunner import warming
+    from akrunner.spares import wanted as wanted_of_a_job
     from akrunner.spares.pool import Pool
     from akrunner.spares.wanted import Wanted
 
@@ -59,6 +61,7 @@ def _serve(write: int) -> None:
         return others[0] if all(others) else learns(pool, wanted)
 
     Pool.note = note  # type: ignore[method-assign]
+    wanted_of_a_job._LATE |= {"XDG_STATE_HOME"}
 
     def listens() -> None:
         os.write(write, b"listens")

@@ -8,7 +8,8 @@
 
 A test with the marker `cold`, or on Flink, knows nothing of them: its state directory is another. The others have all the same
 environment, as far as it is read when TensorFlow is imported; those of another interpreter, with other threads, or of a process with another nice
-value, another keeper.
+value, another keeper. Tests that look at runs have the runs of their process alone, and the same keeper: its directory is a link in their state
+directory.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ ENVS = Path(os.environ.get("AKRUNNER_TEST_ENVS", Path(__file__).parents[1] / ".e
 
 class Kind(NamedTuple):
     """Which workers wait. Attributes: python: an interpreter of `tests.worker.conftest.MATRIX`, "" for this one; threads: of each;
-    keras: "legacy" for jobs with that option; own: they are this process' own, as is the directory in which runs are kept: the last run is that of its
-    test, and not of one that another process runs meanwhile."""
+    keras: "legacy" for jobs with that option; own: the directory in which runs are kept is this process' own: the last run is that of its test, and not
+    of one that another process runs meanwhile."""
 
     python: str = ""
     threads: str = "1"
@@ -81,7 +82,7 @@ def kind_of(item: pytest.Item) -> Kind | None:
 
 
 class Kept:
-    """Warm workers for the tests that want the same, in whatever process of pytest these run, or in this one alone (`Kind.own`).
+    """Warm workers for the tests that want the same, in whatever process of pytest these run.
 
     Attributes: environ: what each of those tests has in its environment, and nothing else that is read when TensorFlow is imported.
     """
@@ -90,19 +91,27 @@ class Kept:
         """Args: run_folder: a directory of all processes of this run; own: the one below which all files of this process' tests are."""
         python = str(ENVS / kind.python / "bin" / "python") if kind.python else sys.executable
         # a job takes those of its own nice value, which not all processes have alike
-        self._base = (own if kind.own else run_folder) / "-".join(
-            [_NAMED.rstrip("-"), *map(str, kind), str(os.getpriority(os.PRIO_PROCESS, 0))]
+        self._base = run_folder / "-".join(
+            [_NAMED.rstrip("-"), kind.python, kind.threads, kind.keras, str(os.getpriority(os.PRIO_PROCESS, 0))]
         )
         #: below the first, and not below the second, are files of other processes' tests
         self._all, self._own = str(run_folder) + os.sep, str(own) + os.sep
         self._options = {"python_env": python, "keras": kind.keras or None, "workers": 2, "idle_timeout": IDLE}
         self._pid = 0
         (self._base / "tmp").mkdir(parents=True, exist_ok=True)
+        self._state = self._base / "state"
+        of_keeper = self._state / "akrunner" / "warm"
+        of_keeper.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked(self._base / "lock"):
             told = self._base / "environ.json"
             if not told.exists():
                 told.write_text(json.dumps(self._first_environ(run_folder, kind)))
             self.environ: dict[str, str] = json.loads(told.read_text())
+        if kind.own:
+            ours = own / f"runs-{self._base.name}" / "akrunner"
+            ours.mkdir(mode=0o700, parents=True)
+            (ours / of_keeper.name).symlink_to(of_keeper)
+            self.environ["XDG_STATE_HOME"] = str(ours.parent)
 
     def _first_environ(self, run_folder: Path, kind: Kind) -> dict[str, str]:
         # which test is the first is not always the same
@@ -110,7 +119,7 @@ class Kept:
         return {
             **{name: value for name, value in early(os.environ).items() if name not in of_flink},
             **unmarked,
-            "XDG_STATE_HOME": str(self._base / "state"),
+            "XDG_STATE_HOME": str(self._state),
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(run_folder / "cache")),
             # a job of two tasks wants what one of one wants
             **{name: kind.threads for name in THREADS},
@@ -126,7 +135,8 @@ class Kept:
         with locked(self._base / "lock"):
             if self._goes_on():
                 return
-            wrong = steady.start(self._options, {**os.environ, "TMPDIR": str(self._base / "tmp")})
+            places = {"XDG_STATE_HOME": str(self._state), "TMPDIR": str(self._base / "tmp")}
+            wrong = steady.start(self._options, {**os.environ, **places})
             assert not wrong, wrong
             deadline = time.monotonic() + _ENDS
             # a job waits for a template that imports, and starts cold where there is none yet
@@ -250,8 +260,7 @@ def _end_them(run_folder: Path, asked: int, tells: int) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.read(asked, 1)
         # all of them, before somebody is told who is perhaps gone
-        folders = [*run_folder.glob(f"{_NAMED}*"), *run_folder.glob(f"popen-*/{_NAMED}*")]
-        os.write(tells, "".join(map(_stopped, folders)).encode())
+        os.write(tells, "".join(map(_stopped, run_folder.glob(f"{_NAMED}*"))).encode())
     except BaseException:
         with contextlib.suppress(OSError):
             os.write(tells, traceback.format_exc().encode())

@@ -196,17 +196,30 @@ def test_no_process_stays(number: int, tmp_path: Path) -> None:
     assert not psutil.wait_procs(theirs, timeout=60)[1]
 
 
+WARM_JOB = """
+import os
+
+def main(task_config):
+    with open(task_config.user_params["parent"], "w") as told:
+        told.write(str(os.getppid()))
+"""
+
 WARM = """
 import os, pytest
 from pathlib import Path
+import akrunner
 from tests.conftest import wait_for
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.warm(own=False)]
 
-def test(warm_workers, run_folder):
+def test(warm_workers, run_folder, tmp_path):
     folder, status = run_folder.parent, warm_workers.status()
-    told = " ".join(map(str, [status["pid"], *(one["pid"] for one in status["templates"])]))
-    (folder / f"{Path(__file__).stem}.used").write_text(told)
+    pids = [status["pid"], *(one["pid"] for one in status["templates"])]
+    job, parent = Path(__file__).with_name("job.py"), tmp_path / "parent"
+    akrunner.run(str(job), {"a": [1]}, user_params={"parent": str(parent)})
+    assert int(parent.read_text()) in pids, "it began cold"
+    (folder / f"{Path(__file__).stem}.state").write_text(os.environ["XDG_STATE_HOME"])
+    (folder / f"{Path(__file__).stem}.used").write_text(" ".join(map(str, pids)))
     # it runs beside the other
     wait_for(lambda: len(list(folder.glob("*.used"))) == 2)
 
@@ -219,9 +232,11 @@ def test_all_processes_share_warm_workers_which_are_gone_when_pytest_was_killed(
     # where it ends by itself, it looks whether they are gone: as this run does
     files = {
         "test_group_a.py": WARM,
-        "test_group_b.py": WARM,
+        # its runs are of its process alone
+        "test_group_b.py": WARM.replace("own=False", "own=True"),
+        "job.py": WARM_JOB,
         "tensorflow.py": "",
-        "pytest.ini": "[pytest]\nmarkers = tensorflow\n",
+        "pytest.ini": "[pytest]\nmarkers =\n  tensorflow\n  warm\n",
     }
     process = pytest_of(tmp_path, files, "-p", "tests.warmth", path=tmp_path)
     code, said = done(process)
@@ -230,5 +245,6 @@ def test_all_processes_share_warm_workers_which_are_gone_when_pytest_was_killed(
     assert len(used) == 1
     pids = [int(pid) for pid in used.pop().split()]
     assert len(pids) == 2 and len(list(tmp_path.glob("base/kept-*"))) == 1
+    assert len({one.read_text() for one in tmp_path.glob("*.state")}) == 2
     wait_for(lambda: not any(map(psutil.pid_exists, pids)))
     assert not list(tmp_path.glob("base/kept-*/tmp/*"))
