@@ -37,6 +37,14 @@ def main(task_config):
     tf.train.Checkpoint(model=model).save(os.path.join(task_config.latest_ckpt_dir, "ckpt"))
     task_config.output_writer.write_batch({"n": [task_config.dataset_length]})
 """
+#: of the models in these directories, each in a line
+FACTORS = """
+import sys
+import tensorflow as tf
+
+for path in sys.argv[1:]:
+    print(float(tf.saved_model.load(path).signatures["serving_default"](x=tf.constant([1.0]))["y"][0]))
+"""
 NOTHING = "def main(task_config):\n    pass\n"
 BROKEN = "import os\ndef main(c):\n    open(os.path.join(c.saved_model_dir, 'saved_model.pb'), 'wb').write(b'\\xff\\xff')\n"
 
@@ -52,7 +60,7 @@ def train(engine: str, leaves_nothing: Path) -> Iterator[Train]:
 
 
 @pytest.mark.tensorflow
-def test_the_chiefs_model_comes_back(train: Train, script: Script, tmp_path: Path) -> None:
+def test_the_chiefs_model_comes_back(train: Train, script: Script, tmp_path: Path, in_warm_worker: Callable[..., str]) -> None:
     result = train(
         script(EXPORT), num_workers=2, output_schema="n bigint", save_latest_checkpoint=True, model_out=tmp_path / "out.zip"
     )
@@ -61,15 +69,10 @@ def test_the_chiefs_model_comes_back(train: Train, script: Script, tmp_path: Pat
     assert result.output == str(tmp_path / "out.zip")
     assert result.table is not None and result.table["n"].to_pylist() == [4, 3]
     assert model.checkpoint is not None and "checkpoint" in os.listdir(model.checkpoint)
-    for other in (akrunner.Model.from_saved_model(tmp_path / "out.zip"), akrunner.Model.from_table(model.to_table())):
-        assert factor(other.path) == 2.0, "the chief's, not the worker's"
-    del model, other, result
-
-
-def factor(path: str) -> float:
-    import tensorflow as tf
-
-    return float(tf.saved_model.load(path).signatures["serving_default"](x=tf.constant([1.0]))["y"][0])
+    others = akrunner.Model.from_saved_model(tmp_path / "out.zip"), akrunner.Model.from_table(model.to_table())
+    factors = in_warm_worker(FACTORS, *(other.path for other in others)).split()
+    assert factors == ["2.0", "2.0"], "the chief's, not the worker's"
+    del model, others, result
 
 
 @pytest.mark.slow
