@@ -6,6 +6,7 @@ This module imports little at its top, because Python's own handler of Ctrl-C, w
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import sys
@@ -85,6 +86,8 @@ def _run() -> int:
     _stand_in()
     # reserved address space, never written to: if an import finds no memory, it is freed, to have room for printing the error
     reserve = [bytearray(_RESERVE)]
+    # nothing of what imports make is garbage: to look through it again and again takes a tenth of their time
+    gc.disable()
     try:
         from akrunner.launch import cramped
 
@@ -106,6 +109,9 @@ def _run() -> int:
             reserve.clear()
             return _say_no_room(e)
         raise
+    finally:
+        gc.freeze()
+        gc.enable()
     reserve.clear()
     number = signals.seen()
     return commands.main() if number is None else signals.say_early(number)
