@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import shutil
 import subprocess
 import sys
@@ -20,8 +21,11 @@ from akrunner.engines.flink.host.subtasks import Subtasks
 from tests.conftest import FLINK, nothing_is_left, of_cluster, start_cluster, wait_for
 
 TASKMANAGERS, SLOTS = 2, 2
-#: addresses of both ends of a link, the name of the namespace behind it, the link's name here
-HERE, THERE, AWAY, LINK = "10.199.77.1", "10.199.77.2", "akrunner-away", "akr0"
+#: of this run of tests, as another one, or what was left by one that was killed, may be there: addresses of both ends of a link, the name of the
+#: namespace behind it, the link's names
+_RUN = os.getpid()
+HERE, THERE = (f"10.199.{_RUN >> 6 & 255}.{4 * (_RUN & 63) + end}" for end in (1, 2))
+AWAY, LINK, _OTHER_END = f"akrunner-{_RUN}", f"akr{_RUN}", f"aks{_RUN}"
 
 
 def ip(*words: str) -> bool:
@@ -37,12 +41,12 @@ def link() -> Iterator[str]:
         yield "127.0.0.1"
         return
     try:
-        assert ip("link", "add", LINK, "type", "veth", "peer", "name", "akr1")
-        assert ip("link", "set", "akr1", "netns", AWAY)
-        assert ip("addr", "add", f"{HERE}/24", "dev", LINK) and ip("link", "set", LINK, "up")
+        assert ip("link", "add", LINK, "type", "veth", "peer", "name", _OTHER_END)
+        assert ip("link", "set", _OTHER_END, "netns", AWAY)
+        assert ip("addr", "add", f"{HERE}/30", "dev", LINK) and ip("link", "set", LINK, "up")
         for words in (
-            ("addr", "add", f"{THERE}/24", "dev", "akr1"),
-            ("link", "set", "akr1", "up"),
+            ("addr", "add", f"{THERE}/30", "dev", _OTHER_END),
+            ("link", "set", _OTHER_END, "up"),
             ("link", "set", "lo", "up"),
         ):
             assert ip("-n", AWAY, *words)
