@@ -47,9 +47,10 @@ UNMARKED = {
 
 @pytest.hookimpl
 def pytest_number_of_processes(config: pytest.Config) -> int:
-    """What `--processes auto` means: tests wait for processes, and for each other's patience, as long as they compute."""
+    """What `--processes auto` means: tests wait for processes, and for each other's patience, as long as they compute. With two for each core, a tenth of
+    the time of two cores is left."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 2 * cores
+    return 2 * cores + 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
