@@ -135,8 +135,8 @@ _VARIABLES = (
     "SNOWFLAKE_TOKEN",
 )
 
-#: as `os.environ` holds them
-_AS_HELD: frozenset[str | bytes] = frozenset([*_VARIABLES, *map(os.fsencode, _VARIABLES)])
+#: as `os.environ` holds them on POSIX
+_AS_HELD = frozenset(map(os.fsencode, _VARIABLES))
 
 #: schemes that are followed by a file's name, and then by the URL of the archive or store that the file is in
 _WRAPPING = frozenset("zip tar libarchive dir reference cached simplecache filecache blockcache".split())
@@ -179,7 +179,7 @@ def redacted(text: str, also: Iterable[str] = (), variables: Sequence[str] | Non
 
 def of_environment() -> list[str]:
     """Return the values of environment variables that are never shown. Who hides them in many texts asks once."""
-    held = getattr(os.environ, "_data", None)
+    held = getattr(os.environ, "_data", None) if os.name == "posix" else None
     if isinstance(held, dict) and _AS_HELD.isdisjoint(held):
         # as a rule; to ask `os.environ` for each takes twenty times as long, and each error has texts to look through
         return []

@@ -237,21 +237,26 @@ class Own(object):
         self.names = [name for name in sys.modules if name == "__main__" or name.partition(".")[0] == "akrunner"]
         self._end = end_of_zip(bundle)
         zipimport.zipimporter(bundle)
-        self._places = dict(_directories().get(bundle, ()))
+        places = dict(_directories().get(bundle, ()))
+        # of another kind in a Python to come: each importer reads the directory itself then
+        self._places = places if all(place is None or isinstance(place, tuple) for place in places.values()) else {}
 
     def move(self, old: str, new: str) -> None:
         """Make all of it look as if it had been loaded from another bundle. Args: old, new: the paths of both."""
         # only if it is the same in each file: they may have been compiled by two versions of Python
         if self._end and self._places and self._end == end_of_zip(new):
-            _directories()[new] = {name: (new + os.sep + name,) + place[1:] for name, place in self._places.items()}
+            # newer Pythons note a directory of which the zip has only the files, too: None
+            _directories()[new] = {
+                name: place if place is None else (new + os.sep + name,) + place[1:] for name, place in self._places.items()
+            }
         loaders: Dict[str, Any] = {}
         for name in self.names:
             _move(sys.modules[name], old, new, loaders)
 
 
-def _directories() -> Dict[str, Dict[str, Tuple[Any, ...]]]:
+def _directories() -> Dict[str, Dict[str, Any]]:
     """Return where Python keeps the directories of zips that it has read; where it keeps none, each importer reads its own."""
-    found: Dict[str, Dict[str, Tuple[Any, ...]]] = getattr(zipimport, "_zip_directory_cache", {})
+    found: Dict[str, Dict[str, Any]] = getattr(zipimport, "_zip_directory_cache", {})
     return found
 
 

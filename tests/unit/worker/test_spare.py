@@ -95,3 +95,18 @@ def test_a_zip_that_ends_otherwise_is_read(tmp_path: Path) -> None:
     new = archive(tmp_path / "new", "A = 1", b"!")
     own.move(str(tmp_path / "old" / "bundle.zip"), new)
     assert new not in spare._directories()
+
+
+@pytest.mark.parametrize("kind", [None, "a kind that nobody knows"])
+def test_what_newer_pythons_note_of_a_zip(tmp_path: Path, kind: str | None) -> None:
+    """A directory of which the zip has only the files is None there."""
+    old = archive(tmp_path / "old", "A = 1")
+    zipimport.zipimporter(old)
+    directories = spare._directories()
+    directories[old]["pack" + os.sep] = kind
+    own = spare.Own(old)
+    own.names = []
+    new = archive(tmp_path / "new", "A = 1")
+    own.move(old, new)
+    assert new not in directories if kind else directories[new]["pack" + os.sep] is None
+    assert zipimport.zipimporter(os.path.join(new, "pack")).get_code("later")
