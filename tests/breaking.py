@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -37,23 +38,39 @@ def ip(*words: str) -> bool:
 def link() -> Iterator[str]:
     """The address of this end of a link to a network namespace, so that it can be cut; that of loopback where there can be none, which takes root
     and iproute2."""
-    if shutil.which("ip") is None or not ip("netns", "add", AWAY):
+    if shutil.which("ip") is None:
         yield "127.0.0.1"
         return
+    _unlink_those_before()
     try:
-        assert ip("link", "add", LINK, "type", "veth", "peer", "name", _OTHER_END)
-        assert ip("link", "set", _OTHER_END, "netns", AWAY)
-        assert ip("addr", "add", f"{HERE}/30", "dev", LINK) and ip("link", "set", LINK, "up")
-        for words in (
-            ("addr", "add", f"{THERE}/30", "dev", _OTHER_END),
-            ("link", "set", _OTHER_END, "up"),
-            ("link", "set", "lo", "up"),
-        ):
-            assert ip("-n", AWAY, *words)
-        yield HERE
+        yield HERE if all(ip(*words) for words in _LINKS) else "127.0.0.1"
     finally:
-        ip("netns", "del", AWAY)
-        ip("link", "del", LINK)
+        _unlink(_RUN)
+
+
+_LINKS = (
+    ("netns", "add", AWAY),
+    ("link", "add", LINK, "type", "veth", "peer", "name", _OTHER_END),
+    ("link", "set", _OTHER_END, "netns", AWAY),
+    ("addr", "add", f"{HERE}/30", "dev", LINK),
+    ("link", "set", LINK, "up"),
+    ("-n", AWAY, "addr", "add", f"{THERE}/30", "dev", _OTHER_END),
+    ("-n", AWAY, "link", "set", _OTHER_END, "up"),
+    ("-n", AWAY, "link", "set", "lo", "up"),
+)
+
+
+def _unlink(run: int) -> None:
+    ip("netns", "del", f"akrunner-{run}")
+    ip("link", "del", f"akr{run}")
+
+
+def _unlink_those_before() -> None:
+    """Remove what runs have left that were killed, and what one with this one's pid has."""
+    for path in Path("/run/netns").glob("akrunner-*"):
+        run = path.name.removeprefix("akrunner-")
+        if run.isdigit() and (int(run) == _RUN or not psutil.pid_exists(int(run))):
+            _unlink(int(run))
 
 
 class WithJava(FlinkEngine):
@@ -87,17 +104,22 @@ class There:
         """It, once the engine has its process with Java, which is then nothing that a test has left."""
         if not self._entered:
             self._held.enter_context(self.engine)
-            self._entered = True
             with pytest.MonkeyPatch.context() as patched:
                 # not in a test's own temp directory
                 patched.setenv("TMPDIR", str(self._folders.mktemp("flink-client")))
                 patched.setattr(tempfile, "tempdir", None)
                 self.engine._live_client()
+            self._entered = True
         return self
 
     @property
     def has_jobmanager(self) -> bool:
         return _runs(next(iter(self.cluster.processes)))
+
+    @property
+    def alive(self) -> list[int]:
+        """The JobManager and the TaskManagers that run."""
+        return [pid for pid in self.cluster.processes if _runs(pid)]
 
     def mend(self) -> None:
         """Start a TaskManager for each that was killed, once the JobManager knows that those are gone."""

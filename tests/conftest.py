@@ -189,15 +189,22 @@ def _pids() -> set[int]:
 
 def _children(pid: int) -> list[int]:
     """Where the kernel tells, it is asked: to look at each process of the machine takes 4 ms, twice for most tests that run a job."""
-    found = []
+    found: list[int] = []
     with contextlib.suppress(psutil.Error, OSError):
         if not _CHILDREN:
             return [child.pid for child in psutil.Process(pid).children()]
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            # it may have ended
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as file:
-                found += map(int, file.read().split())
+        threads = None
+        while threads != (threads := os.listdir(f"/proc/{pid}/task")):
+            # the children of a thread that ends meanwhile are the main thread's, which is read last
+            found = [child for thread in sorted(threads, key=str(pid).__eq__) for child in _of_thread(pid, thread)]
     return found
+
+
+def _of_thread(pid: int, thread: str) -> list[int]:
+    # it may have ended
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as file:
+        return list(map(int, file.read().split()))
+    return []
 
 
 def _near() -> list[int]:

@@ -268,11 +268,21 @@ def _have_base_temp(config: pytest.Config) -> None:
 
 
 def _end_those_before() -> None:
-    """Remove what runs have left in memory: of tests that failed, so that one can look at it until now, or because they were killed."""
+    """Remove what runs have left in memory: of tests that failed, so that one can look at it until now, or because they were killed; the Flink
+    clusters of those still run."""
     for path in Path(_MEMORY).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError, ValueError):
             if path.stat().st_uid == os.getuid() and not psutil.pid_exists(int(path.name.removeprefix(_PREFIX).split("-")[0])):
+                _kill_those_with(f"{path}{os.sep}")
                 shutil.rmtree(path)
+
+
+def _kill_those_with(folder: str) -> None:
+    """Kill all processes whose environment, or command, names something in a directory."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if any(folder in word for word in [*process.environ().values(), *process.cmdline()]):
+                process.kill()
 
 
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:

@@ -50,10 +50,11 @@ _EARLY = ("PYTHON", "LANG", "LC_", "TZ", "LD_", "MALLOC", "GLIBC", "NPY_", "NUMP
 _OTHERS = {"cold", "tensorflow", "matrix", "flink"}
 #: ends of processes are those of a process that Python has started
 CRASHES = "tests/contract/test_crash_"
-#: but for these rows: each event has others, of its mode or of a batch job, in which it happens to a process that Python has started
+#: but for these rows: each event has others, of its mode or of a batch job, in which it happens to a process that Python has started. So has the
+#: first of those in which the rows are wrong, or the host's source raises
 _FORKED_CRASHES = re.compile(
     r"test_crash_table\.py::(test_(fatal|harmless|hang|closes_our_pipes)\[local-(.*-)?(reading|writing)\]|"
-    r"test_(wrong_row|source_that_raises|value_that_cannot_cross|writing_without_a_schema)\[local|"
+    r"test_(wrong_row|source_that_raises)\[local-(?!a wrong type|OSError)|"
     r"test_one_of_two_fails\[local-(while|os\.read))|"
     r"test_crash_modes\.py::(test_(fatal|hang|closes_our_pipes)\[\w+-local-(.*-)?(reading|main|writing)\]|test_harmless\[\w+-local-)"
 )

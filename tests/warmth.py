@@ -109,8 +109,9 @@ class Kept:
             self.environ: dict[str, str] = json.loads(told.read_text())
         if kind.own:
             ours = own / f"runs-{self._base.name}" / "akrunner"
-            ours.mkdir(mode=0o700, parents=True)
-            (ours / of_keeper.name).symlink_to(of_keeper)
+            ours.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not (ours / of_keeper.name).is_symlink():
+                (ours / of_keeper.name).symlink_to(of_keeper)
             self.environ["XDG_STATE_HOME"] = str(ours.parent)
 
     def _first_environ(self, run_folder: Path, kind: Kind) -> dict[str, str]:

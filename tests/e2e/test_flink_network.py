@@ -30,6 +30,8 @@ def split(clusters: Clusters, tmp_path: Path) -> Iterator[cluster.Cluster]:
     there = clusters.with_jobmanager()
     if there.host != HERE:
         not_run("a cut network", "it is cut between network namespaces (`ip netns add`), which takes root and iproute2")
+    # the JobManager knows of those that were killed
+    wait_for(lambda: there.cluster.overview()["taskmanagers"] == len(there.alive) - 1)
     before = there.cluster.overview()["slots-total"]
     away = taskmanager_away(Path(there.cluster.folder), tmp_path / "away")
     try:

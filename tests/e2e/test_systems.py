@@ -260,11 +260,14 @@ def test_every_system_is_tried() -> None:
 
 @pytest.fixture
 def forked_apart() -> Iterator[None]:
-    """Processes that have a SQLite file open are forked from one that has imported akrunner. They start as they do for users in
+    """Processes that have a SQLite file open are forked from one that has imported akrunner. They start as they do for users in `test_types_of_sqlite`,
+    in `test_sqlite_waits_for_another_program_that_writes` and in
     `test_sqlite_while_a_thread_of_the_program_writes_to_the_same_file[wal]`."""
 
     def popen(words: list[str], **options: Any) -> hosts.Popen:
-        python, _, *program = words
+        python, isolated, *program = words
+        # the server of hosts has its modules already
+        assert isolated == "-I"
         return hosts.Popen([python, *program], **options)
 
     with pytest.MonkeyPatch.context() as patched:
@@ -787,7 +790,6 @@ def test_a_server_that_goes_in_the_middle(postgres: Postgres, copy: Callable[...
 # -- what is SQLite's own
 
 
-@pytest.mark.usefixtures("forked_apart")
 def test_types_of_sqlite(tmp_path: Path, copy: Callable[..., Any]) -> None:
     path = tmp_path / "odd.db"
     connection = sqlite3.connect(path)
@@ -838,7 +840,6 @@ def test_times_and_decimals_are_text_in_sqlite(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.usefixtures("forked_apart")
 def test_sqlite_waits_for_another_program_that_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from akrunner.io.systems import sqlite
 

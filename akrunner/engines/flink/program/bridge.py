@@ -31,7 +31,7 @@ from pyflink.table.types import _to_java_data_type, create_arrow_schema
 from pyflink.util.java_utils import get_j_env_configuration
 
 from akrunner.column_types import UNITS, Family, type_of, wider
-from akrunner.engines.flink.program import beamless, rows
+from akrunner.engines.flink.program import rows
 from akrunner.engines.flink.program.submit import LOCAL, Order, words
 from akrunner.engines.flink.rest import Rest
 from akrunner.engines.flink.taskmanager.function import FedSubtask, Subtask
@@ -264,7 +264,6 @@ def _places(
     Returns:
         The stream of what the tasks write, as Arrow IPC streams.
     """
-    beamless.import_later()
     environment = _environment(table)
     configuration = get_j_env_configuration(environment._j_stream_execution_environment)
     # for a local cluster, which is started and ended with each job

@@ -474,7 +474,9 @@ def watch_java(failed: threads.Failed) -> None:
             if watched is None:
                 time.sleep(_LOOK_SECONDS)
             else:
+                # where it is there nevertheless, it is not told again
                 ready.readable(watched, None)
+                watched = None
         os._exit(1)
 
     threads.started("watch-java", failed, watch)
