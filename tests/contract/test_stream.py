@@ -172,8 +172,18 @@ def test_a_worker_that_dies_after_half_its_output(stream: Stream, script: Script
 
 
 @pytest.mark.slow
-def test_a_script_that_returns_before_the_stream_has_ended(stream: Stream, script: Script) -> None:
-    with stream(script(RETURNS), {"i": list(range(100_000))}) as job:
+def test_a_script_that_returns_before_the_stream_has_ended(stream: Stream, script: Script, tmp_path: Path) -> None:
+    given = tmp_path / "given"
+
+    def rows() -> Iterator[Any]:
+        for i in range(100_000):
+            if i == 20_000:
+                given.touch()
+            yield {"i": i}
+
+    # a job that ends before its source was asked has no rows that were not read
+    returns = RETURNS + f"    import os, time\n    while not os.path.exists({str(given)!r}):\n        time.sleep(0.01)\n"
+    with stream(script(returns), rows(), input_schema="i bigint") as job:
         assert values(job) == [1]
     assert job.stats is not None and job.stats.rows_in == 0 and job.stats.rows_unread > 0
     with stream(script(RETURNS), endless()) as job:

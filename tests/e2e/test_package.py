@@ -48,7 +48,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     with tarfile.open(hook("build_sdist", source, out)) as sdist:
-        sdist.extractall(out, filter="data")
+        # Debian 12's Python 3.11.2 has no filters; later ones warn where none is named
+        sdist.extractall(out, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     return hook("build_wheel", out / f"akrunner-{akrunner.__version__}", out)
 
 
