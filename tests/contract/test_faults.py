@@ -246,7 +246,11 @@ ODD = {
     "exits badly in an exit handler": ("atexit.register(os._exit, 3)", "had finished, and then ended with exit code 3"),
     "a thread": ("threading.Thread(target=time.sleep, args=(1000,), name='busy').start()", "a thread still ran (busy)"),
     "a process": ("subprocess.Popen(['sleep', '1000'])", "a process still ran (sleep, pid"),
-    "a grandchild": ("subprocess.call(['sh', '-c', 'sleep 1000 &'])", "a process still ran (sleep, pid"),
+    # the shell ends when its child is no shell any more
+    "a grandchild": (
+        "subprocess.call(['sh', '-c', 'sleep 1000 & until grep -qs sleep /proc/$!/comm; do :; done'])",
+        "a process still ran (sleep, pid",
+    ),
     "nothing odd": ("threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()", ""),
 }  # fmt: skip
 
