@@ -46,7 +46,7 @@ def serve() -> None:
 
     for name in _IMPORTED:
         importlib.import_module(name)
-    _own.append(_own_of(spare))
+    _own.append(_modules_of(spare))
     asked.sendall(
         json.dumps(sorted({name.partition(".")[0] for name in sys.modules} | {"sitecustomize", "usercustomize"})).encode()
         + b"\n"
@@ -68,8 +68,8 @@ def serve() -> None:
         asked.sendall(b"%d\n" % pid)
 
 
-def _own_of(spare: Any) -> Any:
-    return spare.Own(os.path.join(os.path.dirname(sys.argv[0]), _SOURCE))
+def _modules_of(spare: Any) -> Any:
+    return spare.BundleModules(os.path.join(os.path.dirname(sys.argv[0]), _SOURCE))
 
 
 def serve_agents() -> None:
@@ -86,7 +86,7 @@ def serve_agents() -> None:
     before_import({}, None, None)
     for name in [*_IMPORTED, module]:
         importlib.import_module(name)
-    _own.append(_own_of(spare))
+    _own.append(_modules_of(spare))
     shutil.rmtree(os.path.dirname(sys.argv[0]))
     if [what for number, what in template.descriptors().items() if opened.get(number) != what] or _threads_in_a_fork(template):
         # who asks starts its own

@@ -62,7 +62,7 @@ def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]
     for name in told["preload"]:
         importlib.import_module(name)
     imported = {name.partition(".")[0] for name in sys.modules if name not in ours}
-    own = Own(sys.argv[0])
+    modules = BundleModules(sys.argv[0])
     files = Files(told["began_ns"])
     alone = template.why_not(opened, told["temp"])
     # what was printed so far belongs in the log, as after a cold start
@@ -84,7 +84,7 @@ def wait_for_job(read_fd: int, write_fd: int, socket_fd: int) -> Tuple[int, int]
             break
         _, body = host.next((frames.OFFER,))
     _, order = host.next((frames.ORDER,))
-    _become(order, told["overlay"], [str(read_fd), str(write_fd)], own)
+    _become(order, told["overlay"], [str(read_fd), str(write_fd)], modules)
     return read_fd, write_fd
 
 
@@ -227,7 +227,7 @@ def _importable(folder: str) -> Optional[FrozenSet[str]]:
     return frozenset(name for name in names if name.endswith(_IMPORTABLE) or ("." not in name and name != "__pycache__"))
 
 
-class Own(object):
+class BundleModules(object):
     """What this process has of akrunner: the modules, and where each file of the bundle is in it. A fork does not look for them itself: to look
     through thousands of modules would copy their memory, and to read the zip's directory takes longer than all else before the job's script.
     """
@@ -271,14 +271,14 @@ def end_of_zip(path: str) -> bytes:
         return f.read()
 
 
-def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str], own: Own) -> None:
+def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str], modules: BundleModules) -> None:
     """Bring this process into the state of one that has just been started for the job.
 
     Args:
         order: the ORDER message.
         overlay: the directory of further packages; None or "" for none.
         pipes: the arguments with which that process's command line would end.
-        own: made before this process was forked.
+        modules: made before this process was forked.
     """
     for name, value in order["env"].items():
         if value is None:
@@ -294,7 +294,7 @@ def _become(order: Dict[str, Any], overlay: Optional[str], pipes: List[str], own
     sys.path[:] = [{old: new, here: order["cwd"]}.get(path, path) for path in sys.path]
     for path in [path for path in sys.path_importer_cache if path == here or path.startswith(old)]:
         del sys.path_importer_cache[path]
-    own.move(old, new)
+    modules.move(old, new)
     sys.argv[0] = new
     if hasattr(sys, "orig_argv"):
         sys.orig_argv = [{old: new, "spare": "run"}.get(part, part) for part in sys.orig_argv[:-3]] + pipes

@@ -72,10 +72,10 @@ def archive(folder: Path, lines: str, comment: bytes = b"") -> str:
     [("A = 1", b"", True), ("A = 2", b"", False), ("A = 10", b"", False), ("A = 1", b"!", False)],
 )
 def test_a_bundle_that_is_the_same_is_not_read_again(tmp_path: Path, lines: str, comment: bytes, is_known: bool) -> None:
-    own = spare.Own(archive(tmp_path / "old", "A = 1"))
-    own.names = []
+    modules = spare.BundleModules(archive(tmp_path / "old", "A = 1"))
+    modules.names = []
     new = archive(tmp_path / "new", lines, comment)
-    own.move(str(tmp_path / "old" / "bundle.zip"), new)
+    modules.move(str(tmp_path / "old" / "bundle.zip"), new)
     directories = spare._directories()
     assert (new in directories) == is_known
     importer = zipimport.zipimporter(os.path.join(new, "pack"))
@@ -90,10 +90,10 @@ def test_a_bundle_that_is_the_same_is_not_read_again(tmp_path: Path, lines: str,
 
 
 def test_a_zip_that_ends_otherwise_is_read(tmp_path: Path) -> None:
-    own = spare.Own(archive(tmp_path / "old", "A = 1", b"!"))
-    own.names = []
+    modules = spare.BundleModules(archive(tmp_path / "old", "A = 1", b"!"))
+    modules.names = []
     new = archive(tmp_path / "new", "A = 1", b"!")
-    own.move(str(tmp_path / "old" / "bundle.zip"), new)
+    modules.move(str(tmp_path / "old" / "bundle.zip"), new)
     assert new not in spare._directories()
 
 
@@ -104,9 +104,9 @@ def test_what_newer_pythons_note_of_a_zip(tmp_path: Path, kind: str | None) -> N
     zipimport.zipimporter(old)
     directories = spare._directories()
     directories[old]["pack" + os.sep] = kind
-    own = spare.Own(old)
-    own.names = []
+    modules = spare.BundleModules(old)
+    modules.names = []
     new = archive(tmp_path / "new", "A = 1")
-    own.move(old, new)
+    modules.move(old, new)
     assert new not in directories if kind else directories[new]["pack" + os.sep] is None
     assert zipimport.zipimporter(os.path.join(new, "pack")).get_code("later")
