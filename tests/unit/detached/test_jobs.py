@@ -215,6 +215,24 @@ def test_why_a_job_failed_names_no_module_of_akrunner_s() -> None:
     assert jobs._error(cluster, "abc") == "the job's host has gone"
 
 
+@pytest.mark.parametrize(
+    "why",
+    [
+        "ModuleNotFoundError: No module named 'pyflink'",
+        'Caused by: java.io.IOException: Cannot run program "/nope/python": error=2, No such file or directory',
+    ],
+)
+def test_a_python_that_taskmanagers_cannot_run_is_told_with_its_option(why: str) -> None:
+    said = (
+        jobs._error(
+            cast("Any", SimpleNamespace(traces=lambda job: [f"java.lang.Exception: x\n{why}\n\n\tat a.b(C.java:1)"])), "abc"
+        )
+        or ""
+    )
+    assert said.startswith(f"StartError: Flink did not run the job: {why.removeprefix('Caused by: ')}; ")
+    assert "has no PyFlink (python_executable=, --flink-worker-python): name an interpreter" in said
+
+
 @pytest.mark.parametrize("how", ["is no longer reachable.", "timed out."])
 def test_a_machine_that_was_lost_is_told_in_words(how: str) -> None:
     package = "org.apache.flink.runtime.resourcemanager.exceptions"

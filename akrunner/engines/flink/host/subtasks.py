@@ -33,6 +33,22 @@ _AGAIN_SECONDS = 75.0
 _CLEAR_SECONDS = 15.0
 
 
+def of_python(why: str, python: str = "") -> str:
+    """Return what is to be added to Flink's reason for the end of a job if it is about the Python that TaskManagers run; "" if it is not.
+
+    Args:
+        why: Flink's words.
+        python: the path of that Python; "" if it is not known.
+    """
+    if not re.search("error=2, No such file|No module named 'pyflink", why):
+        return ""
+    run = f"run {python}" if python else "run a Python that is not there, or has no PyFlink"
+    return (
+        f"; the TaskManagers {run} (python_executable=, --flink-worker-python): name an interpreter with PyFlink that every machine of the "
+        "cluster has under the same path"
+    )
+
+
 class Subtasks:
     """A Flink job, from when it is submitted to its end. Must be closed.
 
@@ -201,16 +217,8 @@ class Subtasks:
         if self.submitted.ended.is_set():
             self.explain()
             why = self.submitted.failed or self.submitted.state
-            raise StartError(f"Flink did not run the job: {why}{self._of_python(why)}")
-
-    def _of_python(self, why: str) -> str:
-        """Return what is to be added to Flink's reason if it is about the Python that TaskManagers run; "" if it is not."""
-        if self._python is None or not re.search("error=2, No such file|No module named 'pyflink", why):
-            return ""
-        return (
-            f"; the TaskManagers run {self._python} (python_executable=, --flink-worker-python): name an interpreter with PyFlink that "
-            "every machine of the cluster has under this path"
-        )
+            python = of_python(why, self._python) if self._python is not None else ""
+            raise StartError(f"Flink did not run the job: {why}{python}")
 
     def _still_coming(self, deadline: float, seconds: float) -> None:
         self.check()
