@@ -30,7 +30,7 @@ import threading
 import time
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -314,18 +314,9 @@ def _make_ready(words: Sequence[str]) -> None:
     _ready.update((command, ""))
     bundle.bundle_bytes()
     matching.templates()
-    for parameter in _parameters(main.load([command])) if command else ():
-        # what newer versions of Typer make of an option when it is parsed for the first time
-        if hasattr(parameter, "get_runtime_param"):
-            parameter.get_runtime_param()
+    if command:
+        main.load([command])
     gc.freeze()
-
-
-def _parameters(command: Any) -> Iterator[Any]:
-    """The options and arguments of a command of Typer's, and of those below it."""
-    yield from command.params
-    for one in getattr(command, "commands", {}).values():
-        yield from _parameters(one)
 
 
 def _tell_ends(hosts: dict[int, socket.socket]) -> None:

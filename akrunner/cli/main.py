@@ -18,7 +18,7 @@ import typer
 from rich.markup import escape
 
 import akrunner
-from akrunner.cli import values
+from akrunner.cli import converting, values
 from akrunner.cli.guarded import EPILOG, JSON_EPILOG, asks_for_json, ended, exit_codes
 from akrunner.cli.values import GIVEN
 from akrunner.options import COMMANDS, of_command
@@ -234,6 +234,7 @@ def _legible(command: Any) -> None:
         # the help of a parameter is plain text: [/pt=VALUE] is no markup
         if getattr(parameter, "help", None):
             parameter.help = escape(parameter.help)
+        converting.hasten(parameter)
         # without this, help shows <bool> behind a flag, as if it took a value
         if getattr(parameter, "is_flag", False) and parameter.metavar is None:
             parameter.metavar = ""

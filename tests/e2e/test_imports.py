@@ -28,6 +28,14 @@ def test_importing_the_api_takes_no_heavy_optional_library() -> None:
     assert not loaded & {"tensorflow", "duckdb", "grpc", "pandas"}
 
 
+def test_commands_start_without_pydantic() -> None:
+    """Its import is a seventh of the time in which one starts."""
+    code = "import sys; from akrunner.cli.main import main; code = main(sys.argv[1:]); print(code, 'pydantic' in sys.modules)"
+    line = ["run", "none.py", "-i", "none.csv", "--num-workers", "2", "--timeout", "7.5", "-p", "a=1"]
+    done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True)
+    assert done.stdout == "2 False\n", done.stdout + done.stderr
+
+
 def test_rows_cross_without_pandas() -> None:
     code = """
 import sys
