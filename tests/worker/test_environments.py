@@ -29,6 +29,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the test's own; no environment of the machine's has a part in it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "no-pyenv"))
+    # the shims of the machine's pyenv would look there in vain, each with several processes of bash
+    folders = os.environ["PATH"].split(os.pathsep)
+    monkeypatch.setenv("PATH", os.pathsep.join(folder for folder in folders if Path(folder).name != "shims"))
     for name in ("TF115_PYTHON_ENV_PATH", "TF231_PYTHON_ENV_PATH", "AKRUNNER_ENV_PATH"):
         monkeypatch.delenv(name, raising=False)
     interpreters._told.cache_clear()
