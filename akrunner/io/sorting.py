@@ -21,6 +21,7 @@ import pyarrow as pa
 from akrunner import leftovers
 from akrunner.arrays import array_of, counted, integers_of
 from akrunner.errors import SinkError
+from akrunner.io.own_queries import connected
 from akrunner.io.sql import duckdb_reader, heard
 
 #: memory and threads of DuckDB's
@@ -144,7 +145,7 @@ def _check_kept(schema: pa.Schema, carried: pa.Schema) -> None:
     """
     import duckdb
 
-    with duckdb.connect() as connection:
+    with connected() as connection:
         for field, given in zip(schema, carried):
             try:
                 connection.register("one", pa.table([pa.array([], given.type)], schema=pa.schema([given])))

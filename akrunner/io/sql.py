@@ -25,6 +25,7 @@ import pyarrow as pa
 from akrunner import leftovers
 from akrunner.errors import AkrunnerError, ConfigError, SourceError
 from akrunner.foreign import ours
+from akrunner.io.own_queries import connected
 from akrunner.io.table import BATCH_ROWS, TableSource, opened_once
 from akrunner.schema import replaced
 
@@ -259,8 +260,9 @@ def _misread(query: str) -> str:
     """Return the error of DuckDB's parser for a text; "" if the text is a statement of some kind."""
     import duckdb
 
-    with contextlib.closing(duckdb.connect()) as connection:
+    with contextlib.closing(connected()) as connection:
         try:
+            # this parses the text and runs none of it
             connection.extract_statements(query)
         except duckdb.Error as e:
             return str(e)

@@ -1026,6 +1026,7 @@ STARTING = {
     "engines/flink/host/test_client.py": "what a process can do with the package alone",
     "engines/flink/taskmanager/test_folders.py": "whose directories remain when a process has been killed",
     "engines/flink/test_strangers.py": "which libraries host and agent need, and what they print",
+    "io/test_own_queries.py": "what a forked process shares with its parent",
     "launch/test_asking.py": "the module runs programs",
     "launch/test_capacity.py": "limits that hold for a whole process",
     "leftovers/test_leftovers.py": "the guard is a process",

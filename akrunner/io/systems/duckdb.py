@@ -17,6 +17,7 @@ from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.commits import last_step
 from akrunner.io.limits import waits_on
+from akrunner.io.own_queries import connected
 from akrunner.io.sql import check_query, duckdb_reader, heard, in_utc
 from akrunner.io.systems.base import (
     TableSink,
@@ -109,7 +110,7 @@ class _DuckDB:
                 # that of a new file has none
                 with contextlib.nullcontext(connection) if target.new else contextlib.closing(_unfiled()) as trial:
                     trial.register("akrunner_rows", schema.empty_table())
-                    trial.execute(f"CREATE TABLE memory.main.made AS SELECT * FROM {_ROWS}")
+                    trial.execute(f"CREATE TEMP TABLE made AS SELECT * FROM {_ROWS}")
         is_new = not goal.is_there and not overwrite
         return TableSink(place.shown, schema, lambda: _Writing(path, table, schema, overwrite, place, is_new), path, is_new)
 
@@ -153,10 +154,8 @@ def _connected(path: str, what: str, kind: type[AkrunnerError], writes: bool = F
 
 
 def _unfiled() -> Any:
-    """Return a connection that has no file."""
-    import duckdb
-
-    return _sober(duckdb.connect())
+    """Return a connection that has no file; only temporary tables may be made in it."""
+    return _sober(connected())
 
 
 def _sober(connection: Any) -> Any:

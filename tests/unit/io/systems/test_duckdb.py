@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,26 @@ MOMENTS = pa.schema([("x", pa.timestamp("us"))])
 DAY, NOON = datetime.datetime(2026, 7, 1), datetime.datetime(2026, 7, 1, 12)
 
 
+@functools.cache
+def _instance() -> Any:
+    return duckdb.connect()
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """Yield a connection that has a file open. (To attach a file takes 1 ms; `duckdb.connect` would take 40, for an instance.)"""
+    with contextlib.closing(_instance().cursor()) as connection:
+        connection.execute(f"ATTACH '{path}' AS {path.stem}; USE {path.stem}")
+        try:
+            yield connection
+        finally:
+            connection.execute(f"USE memory; DETACH {path.stem}")
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "shop.duckdb"
-    with contextlib.closing(duckdb.connect(str(path))) as connection:
+    with opened(path) as connection:
         connection.execute("CREATE TABLE u AS SELECT 1 AS x; CREATE SCHEMA s; CREATE TABLE s.u AS SELECT 2 AS x")
         connection.execute('CREATE TABLE "a.b" AS SELECT 3 AS x')
     return path
@@ -52,7 +70,7 @@ def test_a_table_that_takes_no_such_rows_is_told_before_the_job(tmp_path: Path, 
         "CREATE SCHEMA a": pa.schema([*X, ("X", pa.int32())]),
     }.get(made, X)
     path = tmp_path / "t.duckdb"
-    with contextlib.closing(duckdb.connect(str(path))) as connection:
+    with opened(path) as connection:
         connection.execute(made)
     with pytest.raises(SinkError, match=words):
         SYSTEM.output(f"duckdb:///{path}?table=t", given, False)
@@ -61,13 +79,20 @@ def test_a_table_that_takes_no_such_rows_is_told_before_the_job(tmp_path: Path, 
 @pytest.mark.slow
 def test_a_default_takes_the_place_of_a_column_that_the_rows_lack(tmp_path: Path, one_guard: None) -> None:
     path = tmp_path / "t.duckdb"
-    with contextlib.closing(duckdb.connect(str(path))) as connection:
+    with opened(path) as connection:
         connection.execute("CREATE TABLE t (x INTEGER, y INTEGER NOT NULL DEFAULT 7)")
     sink = SYSTEM.output(f"duckdb:///{path}?table=t", X, False)
     sink.write_rows(pa.record_batch([pa.array([1, 2], pa.int32())], X))
     sink.commit()
-    with contextlib.closing(duckdb.connect(str(path), read_only=True)) as connection:
+    with opened(path) as connection:
         assert connection.execute("SELECT * FROM t ORDER BY x").fetchall() == [(1, 7), (2, 7)]
+
+
+@contextlib.contextmanager
+def one_instance(path: Path, writes: bool) -> Iterator[Any]:
+    """Yield a connection to a file, whose instance akrunner's connections to it share meanwhile: each alone would make one."""
+    with contextlib.closing(duckdb.connect(str(path), read_only=not writes)) as connection:
+        yield connection
 
 
 def write(path: Path, table: str, values: list[int], overwrite: bool = False) -> None:
@@ -86,20 +111,25 @@ def rows(path: Path, table: str) -> object:
     [("u", 1), ("main.u", 1), ("MAIN.U", 1), ("shop.main.u", 1), ("s.u", 2), ("shop.s.u", 2), ("a.b", 3), ("main.a.b", 3)],
 )
 def test_a_table_by_each_of_its_names(file: Path, table: str, x: int) -> None:
-    assert rows(file, table) == [x]
+    with one_instance(file, writes=False):
+        assert rows(file, table) == [x]
     # what is written is what is read
-    write(file, table, [7], overwrite=True)
-    assert rows(file, table) == [7]
-    with contextlib.closing(duckdb.connect(str(file), read_only=True)) as connection:
+    with one_instance(file, writes=True):
+        write(file, table, [7], overwrite=True)
+    with one_instance(file, writes=False):
+        assert rows(file, table) == [7]
+    with opened(file) as connection:
         assert len(connection.execute("SELECT * FROM information_schema.tables").fetchall()) == 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", ["new", "s.new", "shop.s.new", "SHOP.MAIN.new", "akrunner_rows", "s.akrunner_rows"])
 def test_a_new_table_is_found_by_the_name_by_which_it_was_made(file: Path, table: str) -> None:
-    for _ in range(2):
-        write(file, table, [7])
-    assert rows(file, table) == [7, 7]
+    with one_instance(file, writes=True):
+        for _ in range(2):
+            write(file, table, [7])
+    with one_instance(file, writes=False):
+        assert rows(file, table) == [7, 7]
 
 
 @pytest.mark.parametrize("table", ["none.t", "shop.none.t", "other.main.t", "x.parquet", "s.", "a.b.c.d"])
@@ -112,7 +142,7 @@ def test_a_new_table_in_a_schema_that_is_not_there(file: Path, table: str) -> No
 @pytest.mark.slow
 def test_a_file_a_schema_and_a_table_of_one_name(tmp_path: Path) -> None:
     path = tmp_path / "k.duckdb"
-    with contextlib.closing(duckdb.connect(str(path))) as connection:
+    with opened(path) as connection:
         connection.execute("CREATE SCHEMA k; CREATE TABLE k.k.k AS SELECT 1 AS x; CREATE TABLE k.main.k AS SELECT 2 AS x")
     assert rows(path, "k") == [2] and rows(path, "k.k") == rows(path, "k.k.k") == [1]
     write(path, "k.k", [7])
@@ -124,7 +154,7 @@ def test_a_file_a_schema_and_a_table_of_one_name(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_columns_that_arrow_does_not_have_are_left_alone(file: Path) -> None:
-    with contextlib.closing(duckdb.connect(str(file))) as connection:
+    with opened(file) as connection:
         connection.execute("CREATE TABLE w AS SELECT 1::INTEGER AS x, '101'::BIT AS b, '12:00:00+01'::TIMETZ AS z")
     source = SYSTEM.open(f"duckdb:///{file}?table=w", None, ["x"])
     assert pa.Table.from_batches(source.batches()).to_pylist() == [{"x": 1}]
@@ -133,7 +163,7 @@ def test_columns_that_arrow_does_not_have_are_left_alone(file: Path) -> None:
     with pytest.raises(SourceError, match="has no column 'xs'.*did you mean 'x'"):
         SYSTEM.open(f"duckdb:///{file}?table=w", None, ["xs"])
     write(file, "w", [2])
-    with contextlib.closing(duckdb.connect(str(file), read_only=True)) as connection:
+    with opened(file) as connection:
         assert connection.execute("SELECT x, b FROM w ORDER BY x").fetchall() == [(1, "101"), (2, None)]
 
 
@@ -177,7 +207,7 @@ def test_a_table_that_somebody_changes_while_rows_come(file: Path, meanwhile: st
     sink = SYSTEM.output(f"duckdb:///{file}?table=u", X, False)
     sink.write_rows(pa.record_batch([pa.array([1], pa.int32())], schema=X))
     sink._send()
-    with contextlib.closing(duckdb.connect(str(file))) as connection:
+    with opened(file) as connection:
         connection.execute(meanwhile)
     with pytest.raises(WriteError, match="somebody has made or changed the table meanwhile"):
         sink.commit()
@@ -257,24 +287,24 @@ def test_a_new_table_may_have_the_name_of_a_variable(file: Path, table: str) -> 
 def test_a_value_that_does_not_fit_names_its_row_and_column(
     file: Path, declared: str, kind: pa.DataType, good: list[Any], bad: Any, words: str
 ) -> None:
-    with contextlib.closing(duckdb.connect(str(file))) as connection:
-        connection.execute(f"CREATE TABLE w (x {declared}, y INTEGER DEFAULT 7)")
     schema = pa.schema([("x", kind)])
-    for values in ([*good, bad], good):
-        sink = SYSTEM.output(f"duckdb:///{file}?table=w", schema, False)
-        sink.write_rows(pa.record_batch([pa.array(values, kind)], schema=schema))
-        if values is good:
-            sink.commit()
-            continue
-        with pytest.raises(WriteError, match=r"row 3, column 'x': .*" + re.escape(words)):
-            sink.commit()
-        sink.abort()
-    with contextlib.closing(duckdb.connect(str(file))) as connection:
+    with one_instance(file, writes=True) as connection:
+        connection.execute(f"CREATE TABLE w (x {declared}, y INTEGER DEFAULT 7)")
+        for values in ([*good, bad], good):
+            sink = SYSTEM.output(f"duckdb:///{file}?table=w", schema, False)
+            sink.write_rows(pa.record_batch([pa.array(values, kind)], schema=schema))
+            if values is good:
+                sink.commit()
+                continue
+            with pytest.raises(WriteError, match=r"row 3, column 'x': .*" + re.escape(words)):
+                sink.commit()
+            sink.abort()
+    with opened(file) as connection:
         assert connection.execute("SELECT count(*), min(y) FROM w").fetchall() == [(3, 7)]
 
 
 def test_a_query_that_the_database_does_not_run_is_told_as_one(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+    with opened(tmp_path / "a.duckdb") as connection:
         connection.execute("CREATE TABLE t (id bigint)")
     with pytest.raises(SourceError, match=r"^source: duckdb:.*a\.duckdb cannot run select= \(--select\): .*\"?idd"):
         SYSTEM.open(f"duckdb:///{tmp_path}/a.duckdb", "SELECT idd FROM t", None)
