@@ -306,7 +306,7 @@ def _make_ready(words: Sequence[str]) -> None:
     """Make, before the first host that needs it, what all hosts make alike from nothing but akrunner: it is half of what most of them compute."""
     from akrunner.cli import main
     from akrunner.codes import matching
-    from akrunner.launch import bundle
+    from akrunner.launch import bundle, interpreters
 
     command = words[2] if list(words[:2]) == ["-m", "akrunner"] and words[2:3] and words[2] in main._COMMANDS else ""
     if command in _ready:
@@ -314,6 +314,10 @@ def _make_ready(words: Sequence[str]) -> None:
     _ready.update((command, ""))
     bundle.bundle_bytes()
     matching.templates()
+    # each host asks for itself; where packages are listed is kept
+    interpreters._this.cache_clear()
+    interpreters._this()
+    interpreters._this.cache_clear()
     if command:
         main.load([command])
     gc.freeze()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -33,9 +33,9 @@ def group_cpu(group: int) -> float:
     return used
 
 
-def marked(name: str, value: str) -> list[int]:
-    """Return the ids of the processes whose environment has this variable with this value, without zombies and this process."""
-    wanted = f"{name}={value}".encode()
+def marked(name: str, values: Collection[str]) -> list[int]:
+    """Return the ids of the processes whose environment has this variable with one of these values, without zombies and this process."""
+    wanted = [f"{name}={value}".encode() for value in values]
     found = []
     for pid in pids():
         try:
@@ -43,12 +43,17 @@ def marked(name: str, value: str) -> list[int]:
                 environ = f.read()
         except OSError:
             continue
-        if wanted not in environ or wanted not in environ.split(b"\0"):
+        if not any(one in environ for one in wanted) or set(wanted).isdisjoint(environ.split(b"\0")):
             continue
         fields = _stat(pid)
         if pid != os.getpid() and fields is not None and fields[0] != "Z":
             found.append(pid)
     return found
+
+
+def shows_environments() -> bool:
+    """Whether there is a /proc in which `marked` finds processes."""
+    return os.path.exists("/proc/self/environ")
 
 
 def pids() -> Iterator[int]:

@@ -1029,6 +1029,7 @@ STARTING = {
     "io/test_own_queries.py": "what a forked process shares with its parent",
     "launch/test_asking.py": "the module runs programs",
     "launch/test_capacity.py": "limits that hold for a whole process",
+    "launch/test_procfs.py": "what the system tells of other processes",
     "leftovers/test_leftovers.py": "the guard is a process",
     "pai_mode/shell/test_as_bash.py": "bash itself says what it does",
     "tables/test_waiting.py": "a lock that another process holds",

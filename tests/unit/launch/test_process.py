@@ -337,6 +337,7 @@ def test_only_what_carries_a_mark_of_the_job_is_swept(monkeypatch: pytest.Monkey
         Running(24, "job-1", error=psutil.AccessDenied()), Running(25, "job-1", error=FileNotFoundError()), Running(26, ""),
     ]  # fmt: skip
     monkeypatch.setattr(psutil, "process_iter", lambda: iter([*others, *ours]))
+    monkeypatch.setattr(process.procfs, "shows_environments", lambda: False)
     assert sweep(["job-1", "job-2"], 1000) == [11, 12, 13]
     assert all(one.killed for one in ours) and not any(one.killed for one in others)
     assert sweep([], 1000) == []
@@ -352,7 +353,9 @@ def test_a_sweep_without_psutil_asks_the_system(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(process, "psutil", None)
     monkeypatch.setattr(process.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(process.procfs, "marked", lambda name, value: left.pop(0) if (name, value) == (MARK, "job-1") else [])
+    monkeypatch.setattr(
+        process.procfs, "marked", lambda name, values: left.pop(0) if (name, values) == (MARK, ["job-1"]) else []
+    )
     monkeypatch.setattr(os, "kill", kill)
     assert sweep(["job-1"], 0) == [8, 8]
     assert kills == [(7, signal.SIGKILL), (8, signal.SIGKILL), (8, signal.SIGKILL)]
