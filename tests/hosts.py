@@ -39,7 +39,7 @@ DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
 _IMPORTED = """
 akrunner.api akrunner.flink akrunner.serving akrunner.cli.main akrunner.cli.running akrunner.engines.local akrunner.tables.local akrunner.engines.attempts
 akrunner.verbs akrunner.trial akrunner.planning.plan akrunner.planning.making akrunner.cli.pack akrunner.cli.pai akrunner.cli.runs akrunner.cli.mistaken
-akrunner.packing.verbs akrunner.packing.filejob akrunner.packing.rowjob akrunner.packing.job akrunner.packing.source akrunner.pai_mode.job
+akrunner.launch.functions.writing akrunner.packing.verbs akrunner.packing.filejob akrunner.packing.rowjob akrunner.packing.job akrunner.packing.source akrunner.pai_mode.job
 akrunner.pai_mode.shell.run akrunner.tables.upload duckdb pyarrow.parquet pyarrow.dataset pyarrow.csv pyarrow.json pyarrow.ipc numpy rich.console
 rich.progress rich.markdown typer.rich_utils typer._adapters asyncio fsspec.implementations.local fsspec.implementations.chained importlib.readers
 pydantic.type_adapter pydantic.json_schema pydantic.types sqlglot sqlglot.dialects.duckdb sqlglot.dialects.hive sqlglot.optimizer.annotate_types

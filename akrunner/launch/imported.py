@@ -11,7 +11,6 @@ from collections.abc import Callable
 from akrunner.errors import ScriptError
 from akrunner.launch import bundle
 from akrunner.launch.asking import ask
-from akrunner.launch.functions import own_modules
 from akrunner.spec import JobSpec
 
 _SECONDS = 20.0
@@ -39,6 +38,9 @@ def check_own(job: JobSpec, source: bytes) -> None:
     Raises:
         ScriptError: the tasks do not have one of these modules.
     """
+    # most jobs have a script, and need nothing that reads functions
+    from akrunner.launch.functions import own_modules
+
     brought = _brought(job)
 
     def is_own(name: str) -> bool:

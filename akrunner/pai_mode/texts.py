@@ -14,7 +14,6 @@ from akrunner.foreign import ours
 from akrunner.launch.fetch import fetch
 from akrunner.launch.files import read_local_text
 from akrunner.pai_mode import scripts, words
-from akrunner.pai_mode.shell import reader
 from akrunner.pai_mode.words import Command
 from akrunner.tables.sqltext import tokens
 from akrunner.tables.statements import Statement, split
@@ -158,6 +157,9 @@ def from_file(path: str, variables: Mapping[str, str], depth: int = 0) -> Statem
         return Statements((filled(text, variables),), folder=folder)
     if depth > _DEEPEST:
         raise ConfigError(f"file: {path} calls files that call files, more than {_DEEPEST} deep")
+    # what knows bash, which each call of a script's client does without
+    from akrunner.pai_mode.shell import reader
+
     untold = ""
     try:
         script = reader.read(text, folder, variables)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -22,7 +23,6 @@ from akrunner.io.splits import check_split, check_table
 from akrunner.io.streams.counted import counted
 from akrunner.io.table import TableSource, no_rows
 from akrunner.launch import capacity, environments, files, imported, interpreters
-from akrunner.launch.functions import writing
 from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.layouts import layout_of
 from akrunner.prepare.places import check_directories, directory, made
@@ -35,6 +35,9 @@ from akrunner.spec import ClusterSpec, JobSpec, Mode, ResourceSpec, ScriptSpec, 
 from akrunner.tables.asked import names_of, tables_spec
 from akrunner.tables.names import is_table
 from akrunner.tables.opening import check_other, open_sink
+
+if TYPE_CHECKING:
+    from akrunner.launch.functions.writing import Written
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,14 @@ def prepare(mode: Mode, given: Arguments) -> Prepared:
     )
 
 
+def _written(function: Callable[..., Any]) -> Written:
+    """Return what a function that is given in place of a script is written as."""
+    # what reads functions, which most jobs do without
+    from akrunner.launch.functions import writing
+
+    return writing.written(function)
+
+
 def check_prepared() -> None:
     """Check, before a job's tasks are started, that its time is not over. Raises: JobTimeoutError: it is."""
     check_time("its preparation (packages of requirements=, downloads, interpreters, tables)")
@@ -85,7 +96,7 @@ def checked(mode: Mode, given: Arguments) -> tuple[Prepared, str | None]:
     job = _settings(mode, given)
     looked_at = given.script if isinstance(given.script, ScriptSpec) else None
     with ours(ScriptError, "script"):
-        function = writing.written(given.script) if looked_at is None and callable(given.script) else None
+        function = _written(given.script) if looked_at is None and callable(given.script) else None
     script_path = function.path if function is not None else ""
     if looked_at is None and function is None:
         check_order(given.script, given.source)

@@ -13,7 +13,6 @@ from akrunner.errors import ConfigError
 from akrunner.history.keeping import VARIABLE, Keeping, Page, wanted
 from akrunner.launch.interpreters import Interpreter
 from akrunner.prepare.job import Prepared
-from akrunner.reports import page
 from akrunner.spec import JobSpec
 
 Ended = TypeVar("Ended", bound=Outcome)
@@ -27,6 +26,9 @@ def page_of(report: str | os.PathLike[str] | None, keep_run: bool | None) -> Pag
     """
     if report is None:
         return None
+    # few jobs have a page
+    from akrunner.reports import page
+
     path = page.check_output(check_path("report", report), "report")
     if not wanted(keep_run):
         raise ConfigError(
