@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 import math
 import struct
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from google.protobuf import descriptor_pool, message_factory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -53,12 +57,44 @@ COLUMNS = {
 SETTINGS = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
-@pytest.fixture(scope="session")
-def example() -> Any:
-    """`tf.train.Example`."""
-    import tensorflow as tf
+#: prints how TensorFlow has declared it: the files, each behind those that it needs
+DECLARED = """
+import tensorflow as tf
 
-    return tf.train.Example
+file = tf.train.Example.DESCRIPTOR.file
+for one in (*file.dependencies, file):
+    print(one.serialized_pb.hex())
+"""
+#: prints the records of files
+RECORDS = """
+import sys
+import tensorflow as tf
+
+for path in sys.argv[1:]:
+    print(*(record.numpy().hex() for record in tf.data.TFRecordDataset(path)))
+"""
+#: prints the columns of Examples
+COLUMNS_OF = """
+import json, sys
+import tensorflow as tf
+
+spec = {
+    "a": tf.io.FixedLenFeature([], tf.int64),
+    "b": tf.io.FixedLenFeature([], tf.string),
+    "c": tf.io.FixedLenFeature([2], tf.int64),
+}
+got = tf.io.parse_example([bytes.fromhex(one) for one in sys.argv[1:]], spec)
+print(json.dumps([got["a"].numpy().tolist(), [one.decode() for one in got["b"].numpy()], got["c"].numpy().tolist()]))
+"""
+
+
+@pytest.fixture(scope="session")
+def example(in_warm_worker: Callable[..., str]) -> Any:
+    """protobuf's `tf.train.Example`, as TensorFlow declares it: to import TensorFlow here would take seconds."""
+    pool = descriptor_pool.DescriptorPool()
+    for declared in in_warm_worker(DECLARED).split():
+        pool.AddSerializedFile(bytes.fromhex(declared))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.Example"))
 
 
 @st.composite
@@ -232,9 +268,7 @@ def test_round_trip(batch: pa.RecordBatch) -> None:
     assert same(got.to_pylist(), batch.to_pylist())
 
 
-def test_records_are_what_tensorflow_reads(tmp_path: Any) -> None:
-    import tensorflow as tf
-
+def test_records_are_what_tensorflow_reads(tmp_path: Path, in_warm_worker: Callable[..., str]) -> None:
     rng = np.random.default_rng(7)
     batches = [
         pa.record_batch({"f": rng.random(100, dtype=np.float32), "i": rng.integers(0, 1 << 40, 100)}),
@@ -244,27 +278,19 @@ def test_records_are_what_tensorflow_reads(tmp_path: Any) -> None:
         pa.record_batch({"n": pa.array([None, 1, None, 2], pa.int64())}),
         pa.record_batch({"s": ["ab"] * 3}),
     ]
-    for batch in batches:
-        path = tmp_path / "records"
+    paths = [tmp_path / str(number) for number in range(len(batches))]
+    for batch, path in zip(batches, paths, strict=True):
         path.write_bytes(encode_records(batch).tobytes())
-        read = [r.numpy() for r in tf.data.TFRecordDataset(str(path))]
-        assert read == encode_examples(batch).to_pylist()
+    read = in_warm_worker(RECORDS, *map(str, paths)).splitlines()
+    for batch, records in zip(batches, read, strict=True):
+        assert [bytes.fromhex(one) for one in records.split(" ")] == encode_examples(batch).to_pylist()
 
 
-def test_parse_example_takes_padded_varints() -> None:
+def test_parse_example_takes_padded_varints(in_warm_worker: Callable[..., str]) -> None:
     """TensorFlow's own fast parser, not only protobuf's."""
-    import tensorflow as tf
-
     batch = pa.record_batch({"a": [1, 2**40, -5], "b": ["x", "y" * 200, ""], "c": [[1, 300], [2, 3], [4, 5]]})
-    spec = {
-        "a": tf.io.FixedLenFeature([], tf.int64),
-        "b": tf.io.FixedLenFeature([], tf.string),
-        "c": tf.io.FixedLenFeature([2], tf.int64),
-    }
-    got = tf.io.parse_example(encode_examples(batch).to_pylist(), spec)
-    assert got["a"].numpy().tolist() == [1, 2**40, -5]
-    assert got["b"].numpy().tolist() == [b"x", b"y" * 200, b""]
-    assert got["c"].numpy().tolist() == [[1, 300], [2, 3], [4, 5]]
+    got = json.loads(in_warm_worker(COLUMNS_OF, *(one.hex() for one in encode_examples(batch).to_pylist())))
+    assert got == [[1, 2**40, -5], ["x", "y" * 200, ""], [[1, 300], [2, 3], [4, 5]]]
 
 
 TYPES = [
