@@ -263,9 +263,13 @@ def serve(number: int, imported: Sequence[str]) -> None:
             importlib.import_module(name)
         except ImportError:
             continue
+    from akrunner.worker.template import put_together
+
     # no host looks through these again, nor when it ends: that takes ten times as long as all else that it does for its end
     gc.collect()
     gc.freeze()
+    # hundreds are forked
+    put_together()
     asked = socket.socket(fileno=number)
     woken, wakes = os.pipe()
     os.set_blocking(wakes, False)

@@ -95,6 +95,8 @@ def serve_agents() -> None:
     os.close(int(printed))
     gc.collect()
     gc.freeze()
+    if module == "tensorflow":
+        template.put_together()
     changed = {name: value for name, value in os.environ.items() if before.get(name) != value}
     if not _Agents(server, int(session), changed).serve(spare):
         os._exit(0)

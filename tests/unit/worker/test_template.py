@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import io
 import mmap
 import os
 import random
 import threading
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,6 +41,33 @@ def test_what_a_fork_would_share_or_not_have(tmp_path: Path, monkeypatch: pytest
 def test_memory_that_is_shared_is_noticed() -> None:
     with mmap.mmap(-1, 1):
         assert template._shares_memory()
+
+
+def test_memory_in_large_pages_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is neither a file's nor read-only is put together, whatever the system makes of it."""
+    large = template._LARGE
+    with mmap.mmap(-1, 3 * large, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        text = os.urandom(3 * large)
+        memory.write(text)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        place = f"{start:x}-{start + 3 * large:x}"
+        asked: list[int] = []
+        lines = [
+            f"{place} rw-p 0 00:00 0 ",
+            f"{place} rw-p 0 00:00 0 [stack]",
+            f"{place} r--p 0 00:00 0 ",
+            f"{place} rw-p 0 08:01 9 /a",
+        ]
+        monkeypatch.setattr(template, "open", lambda path: io.StringIO("\n".join(lines)), raising=False)
+        template.put_together()
+        assert memory[:] == text
+        stands_for = SimpleNamespace(madvise=lambda at, size, advice: asked.append(at.value))
+        monkeypatch.setattr(ctypes, "CDLL", lambda name: stands_for)
+        template.put_together()
+        first = -(-start // large) * large
+        # three, if the memory begins where a large page does
+        assert asked == [first, first + large, first + 2 * large][: 3 if start == first else 2]
+        gc.collect()
 
 
 def test_numbers_that_were_drawn_or_seeded_are_noticed() -> None:
