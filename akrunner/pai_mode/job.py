@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import functools
 import os
 import re
 import shutil
@@ -21,7 +22,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from akrunner.checks import check_arguments, check_choice, check_count, check_environment, check_path, check_text
-from akrunner.engines.base import Observer
+from akrunner.engines.base import Engine, Observer
 from akrunner.engines.registry import engine_of
 from akrunner.errors import AkrunnerError, ConfigError, WriteError
 from akrunner.foreign import ours
@@ -120,7 +121,9 @@ class Runner:
         say: Callable[[str], None] = lambda text: None,
         begun: Callable[[Plan], None] = lambda plan: None,
     ) -> None:
-        self._engine = engine_of(given.engine)
+        # this machine can always be one, and most calls of a script's client have no command that needs it
+        if given.engine != "local":
+            self._engine = engine_of(given.engine)
         check_observer(observer)
         self._observer = observer
         self._given = given
@@ -142,6 +145,10 @@ class Runner:
         #: whole tables that the commands planned so far write
         self._earlier: set[TableName] = set()
         self._resources: dict[str, str] = {}
+
+    @functools.cached_property
+    def _engine(self) -> Engine:
+        return engine_of(self._given.engine)
 
     def read(
         self, command: str | Sequence[str] | None, file: PathLike | None, arguments: SequenceNotStr[str] = ()
