@@ -6,6 +6,7 @@ pydantic and to have it make a converter for each parameter takes a seventh of t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Mapping
@@ -32,17 +33,19 @@ class _Converter:
         """Return a parameter's value. Args: value: a word, several, a value of a job file, the default, or None for no value."""
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
-        wanted, told = param.type_descriptor.annotation, param.type_descriptor.parameter_info
-        if told.min is None and told.max is None and told.parser is None:
-            if type(value) is wanted:
-                return value
-            if wanted is str and type(value) in (int, float):
-                # from a job file
-                return str(value)
-            if wanted == list[str] and isinstance(value, (list, tuple)) and all(type(one) is str for one in value):
-                return list(value)
-            if type(value) is str and wanted in _PLAIN and _PLAIN[wanted].fullmatch(value):
-                return wanted(value)
+        with contextlib.suppress(AttributeError, ValueError):
+            # names of Typer's own, which another version may not have; a number of thousands of digits, which Typer refuses
+            wanted, told = param.type_descriptor.annotation, param.type_descriptor.parameter_info
+            if told.min is None and told.max is None and told.parser is None:
+                if type(value) is wanted:
+                    return value
+                if wanted is str and type(value) in (int, float):
+                    # from a job file
+                    return str(value)
+                if wanted == list[str] and isinstance(value, (list, tuple)) and all(type(one) is str for one in value):
+                    return list(value)
+                if type(value) is str and wanted in _PLAIN and _PLAIN[wanted].fullmatch(value):
+                    return wanted(value)
         return self._make().coerce(value, param=param, ctx=ctx)
 
 

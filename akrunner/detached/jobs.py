@@ -16,9 +16,8 @@ from typing import Any, Literal, get_args
 
 from akrunner import leftovers
 from akrunner.engines.flink.host.engine import FlinkEngine
-from akrunner.engines.flink.host.subtasks import of_python
 from akrunner.engines.flink.program.submit import ENDED, NOT_TAKEN_OVER, SUSPENDED, TAKE_OVER_SECONDS
-from akrunner.engines.flink.rest import Rest
+from akrunner.engines.flink.rest import Rest, about_python
 from akrunner.engines.flink.schemas import schema_text
 from akrunner.engines.flink.taskmanager.detached_host import unmarked
 from akrunner.errors import ClusterError, ConfigError, JobError, JobManagerLostError
@@ -440,7 +439,7 @@ def _error(cluster: Rest, job: str) -> str | None:
     found = next(iter(last[-1:] or causes[-1:] or [trace.splitlines()[0] for trace in traces]), None)
     if found is not None and re.search(r"TaskManager with id \S+ (is no longer reachable|timed out)", found):
         return f"JobError: {_LOST} (Flink: {found.partition(': ')[2] or found})"
-    if found is not None and (python := of_python(found)):
+    if found is not None and (python := about_python(found)):
         return f"StartError: Flink did not run the job: {found}{python}"
     # where akrunner's own exceptions are declared says nothing to a user
     return re.sub(r"^akrunner\.[\w.]+: ", "", found) if found is not None else None

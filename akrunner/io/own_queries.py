@@ -1,4 +1,4 @@
-"""Gives connections to the DuckDB in which a process runs akrunner's own queries: those over rows that akrunner has."""
+"""Gives connections to the DuckDB in which a process runs akrunner's own small queries, which are over no rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def connected() -> Any:
 
     All these connections of a process share one instance of DuckDB: to make one takes as long as to write thousands of rows. What a
     connection registers, sets for its session or makes as a temporary table is its own; it must make nothing else, and run no text of
-    a user's.
+    a user's. It is not for a table's rows: the instance keeps the memory of the largest batch for as long as the process lives.
     """
     return _instance(os.getpid()).cursor()
 

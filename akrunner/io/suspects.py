@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from akrunner.arrays import numbers_of
-from akrunner.io.own_queries import connected
 
 #: [rows] whether each row is suspected
 Suspected = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -72,6 +71,8 @@ def of_objects(data: bytes, starts: list[int], types: pa.Schema) -> Suspected | 
         starts: where the lines begin, at least one.
         types: the types of some of the columns.
     """
+    import duckdb
+
     offsets = pa.py_buffer(np.array([*starts, len(data)], np.int32).tobytes())
     lines = pa.Array.from_buffers(pa.binary(), len(starts), [None, offsets, pa.py_buffer(data)])
     try:
@@ -85,7 +86,7 @@ def of_objects(data: bytes, starts: list[int], types: pa.Schema) -> Suspected | 
         if kinds and not set(field.name) & set("\"\\'"):
             known = ", ".join(f"'{kind}'" for kind in (*kinds, "NULL"))
             looks.append(f"coalesce(json_type(line, '$.\"{field.name}\"') IN ({known}), true)")
-    with connected() as connection:
+    with duckdb.connect() as connection:
         connection.register("lines", pa.table([texts], ["line"]))
         found = connection.sql(
             f"SELECT CASE WHEN json_valid(line) THEN {' AND '.join(looks)} ELSE false END AS fits FROM lines"

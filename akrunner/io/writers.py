@@ -13,13 +13,15 @@ import pyarrow.compute as pc
 from akrunner.arrays import decoded, integers_of, nested, truths_of
 from akrunner.column_types import UNITS
 from akrunner.errors import WriteError
-from akrunner.io.own_queries import connected
 from akrunner.schema import is_list
 
 #: writes a batch to a TFRecord stream
 ExampleWriter = Callable[[IO[bytes], pa.RecordBatch], None]
 #: the first second of the year 1 and the last one of the year 9999, in seconds since 1970
 _FIRST, _LAST = -62135596800, 253402300799
+#: the database in memory with which rows become JSON; it is there as long as a connection to it is open
+_LINES_DATABASE = ":memory:akrunner-json-lines"
+
 #: names of Arrow's extensions that DuckDB writes as what they mean
 _MEANT = ("arrow.bool8", "arrow.json", "arrow.uuid")
 
@@ -250,10 +252,12 @@ class JsonLines:
     """
 
     def __init__(self, stream: IO[bytes], array: bool = False) -> None:
+        import duckdb
+
         self._stream = stream
         self._array, self._begun = array, False
-        # a directory may have hundreds of writers: an instance of DuckDB for each would take 5 MB and threads
-        self._connection = connected()
+        # writers of one process share a database: each of its own would take 5 MB and threads, and a directory may have hundreds
+        self._connection = duckdb.connect(_LINES_DATABASE)
         # else times with a zone would be written in that of this machine
         self._connection.execute("SET SESSION TimeZone = 'UTC'")
 

@@ -122,7 +122,7 @@ class Runner:
         begun: Callable[[Plan], None] = lambda plan: None,
     ) -> None:
         # this machine can always be one, and most calls of a script's client have no command that needs it
-        if given.engine != "local":
+        if not isinstance(given.engine, str) or given.engine != "local":
             self._engine = engine_of(given.engine)
         check_observer(observer)
         self._observer = observer

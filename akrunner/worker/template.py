@@ -23,6 +23,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import warnings
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -39,6 +40,8 @@ _DESCRIPTORS = 3
 _OFTEN = 5
 #: bytes of a large page; the advice to the system to make one (MADV_COLLAPSE, Linux 6.1)
 _LARGE, _COLLAPSE = 2 << 20, 25
+#: bytes for which the system is asked at once, and how long it may take in all
+_AT_ONCE, _TOGETHER_SECONDS = 128 << 20, 1.0
 
 
 def descriptors() -> Dict[int, str]:
@@ -127,14 +130,29 @@ def put_together() -> None:
     if ctypes is None:
         # what imports much imports it, too; otherwise a fork would have a module that no cold start has
         return
-    with contextlib.suppress(OSError, ValueError), open("/proc/self/maps") as f:
-        madvise = ctypes.CDLL(None).madvise
-        for words in map(str.split, f.read().splitlines()):
-            # memory of Python's and of libraries, not of files
-            if words[1] == "rw-p" and words[5:] in ([], ["[heap]"]):
-                start, end = (int(place, 16) for place in words[0].split("-"))
-                for at in range(-(-start // _LARGE) * _LARGE, end - _LARGE + 1, _LARGE):
-                    madvise(ctypes.c_void_p(at), ctypes.c_size_t(_LARGE), _COLLAPSE)
+    madvise = ctypes.CDLL(None).madvise
+    until = time.monotonic() + _TOGETHER_SECONDS
+    for start, end in _full():
+        start = -(-start // _LARGE) * _LARGE
+        while end - start >= _LARGE and time.monotonic() < until:
+            size = min(end - start, _AT_ONCE) // _LARGE * _LARGE
+            madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), _COLLAPSE)
+            start += size
+
+
+def _full() -> List[Tuple[int, int]]:
+    """Return where this process's memory is that is not a file's, longest first; without areas of which less than half was ever used."""
+    found = []
+    place: Optional[Tuple[int, int]] = None
+    with contextlib.suppress(OSError, ValueError), open("/proc/self/smaps") as f:
+        for words in map(str.split, f):
+            if not words[0].endswith(":"):
+                start, end = (int(part, 16) for part in words[0].split("-"))
+                # memory of Python's and of libraries
+                place = (start, end) if words[1] == "rw-p" and words[5:] in ([], ["[heap]"]) else None
+            elif words[0] == "Rss:" and place is not None and int(words[1]) << 11 >= place[1] - place[0]:
+                found.append(place)
+    return sorted(found, key=lambda area: area[0] - area[1])
 
 
 def remark(mark: str) -> None:

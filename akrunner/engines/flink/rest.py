@@ -396,3 +396,23 @@ def _is_job(job: Any) -> bool:
         and all(isinstance(job.get(name), kind) for name, kind in kinds.items())
         and all(isinstance(job["tasks"].get(name), int) for name in ("total", "running"))
     )
+
+
+def about_python(why: str, python: str = "") -> str:
+    """Return what is to be added to Flink's reason for the end of a job if it is about the Python that TaskManagers run; "" if it is not.
+
+    Args:
+        why: Flink's words.
+        python: the path of that Python; "" if it is not known.
+    """
+    words = r"python-dist-\S*\): error=2,|No module named 'pyflink'"
+    if python:
+        # when a job starts, Flink starts nothing else; later, a connector may start a program that is not there
+        words += "|error=2, No such file"
+    if not re.search(words, why):
+        return ""
+    run = f"run {python}" if python else "run a Python that is not there, or has no PyFlink"
+    return (
+        f"; the TaskManagers {run} (python_executable=, --flink-worker-python): name an interpreter with PyFlink that every machine of the "
+        "cluster has under the same path"
+    )

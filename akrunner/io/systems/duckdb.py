@@ -17,7 +17,6 @@ from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.commits import last_step
 from akrunner.io.limits import waits_on
-from akrunner.io.own_queries import connected
 from akrunner.io.sql import check_query, duckdb_reader, heard, in_utc
 from akrunner.io.systems.base import (
     TableSink,
@@ -154,8 +153,10 @@ def _connected(path: str, what: str, kind: type[AkrunnerError], writes: bool = F
 
 
 def _unfiled() -> Any:
-    """Return a connection that has no file; only temporary tables may be made in it."""
-    return _sober(connected())
+    """Return a connection that has no file."""
+    import duckdb
+
+    return _sober(duckdb.connect())
 
 
 def _sober(connection: Any) -> Any:

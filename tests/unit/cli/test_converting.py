@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from akrunner.cli import converting, main
 #: what may come from a command line, a job file, the environment or a default
 VALUES = [
     None, "", "a", " a ", "0", "1", "7", "-1", "+1", "007", "1_000", " 5", "5 ", "٣", "999999999", "9999999999", "1e3", "1.5", "1.", ".5", "0.25", "01.5",
-    "nan", "inf", "true", "no", 0, 1, -1, 70_000, 2.0, 2.5, float("inf"), True, False, b"a", [], ["a", "b"], ("a",), (), ["a", 1], [1.5],
+    "nan", "inf", "true", "no", 0, 1, -1, 70_000, 2.0, 2.5, float("inf"), 10**5000, True, False, b"a", [], ["a", "b"], ("a",), (), ["a", 1], [1.5],
 ]  # fmt: skip
 
 
@@ -27,9 +28,9 @@ def _parameters(command: Any) -> Iterator[Any]:
 def _outcome(converter: Any, value: Any, parameter: Any) -> Any:
     try:
         found = converter.coerce(value, param=parameter, ctx=None)
+        return type(found), repr(found)
     except Exception as e:
         return type(e), str(e)
-    return type(found), repr(found)
 
 
 def test_values_are_those_of_typer() -> None:
@@ -57,3 +58,11 @@ def test_what_needs_more_is_typers() -> None:
     (parameter, *_) = get_command(app).params
     converting.hasten(parameter)
     assert parameter.process_value(None, "5") == 6  # type: ignore[arg-type]
+
+
+def test_names_that_another_typer_has_not_are_typers() -> None:
+    typers = SimpleNamespace(coerce=lambda value, param, ctx: (value, "as Typer does"))
+    converter = converting._Converter(lambda: typers)
+    for descriptor in (SimpleNamespace(), SimpleNamespace(annotation=int, parameter_info=SimpleNamespace())):
+        parameter = SimpleNamespace(multiple=False, nargs=1, type_descriptor=descriptor)
+        assert converter.coerce("1", param=parameter, ctx=None) == ("1", "as Typer does")

@@ -219,7 +219,7 @@ def test_why_a_job_failed_names_no_module_of_akrunner_s() -> None:
     "why",
     [
         "ModuleNotFoundError: No module named 'pyflink'",
-        'Caused by: java.io.IOException: Cannot run program "/nope/python": error=2, No such file or directory',
+        'Caused by: java.io.IOException: Cannot run program "/nope/python" (in directory "/tmp/python-dist-6d-9/archives"): error=2, No such file',
     ],
 )
 def test_a_python_that_taskmanagers_cannot_run_is_told_with_its_option(why: str) -> None:
@@ -231,6 +231,19 @@ def test_a_python_that_taskmanagers_cannot_run_is_told_with_its_option(why: str)
     )
     assert said.startswith(f"StartError: Flink did not run the job: {why.removeprefix('Caused by: ')}; ")
     assert "has no PyFlink (python_executable=, --flink-worker-python): name an interpreter" in said
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "ModuleNotFoundError: No module named 'pyflink_utils'",
+        "ModuleNotFoundError: No module named 'pyflink.table.foo'",
+        'java.io.IOException: Cannot run program "/usr/bin/hdfs": error=2, No such file or directory',
+    ],
+)
+def test_what_a_connector_or_a_function_misses_is_not_the_python_s(why: str) -> None:
+    cluster: Any = SimpleNamespace(traces=lambda job: [f"java.lang.Exception: x\n{why}\n\n\tat a.b(C.java:1)"])
+    assert jobs._error(cluster, "abc") == why
 
 
 @pytest.mark.parametrize("how", ["is no longer reachable.", "timed out."])

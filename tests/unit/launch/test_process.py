@@ -330,14 +330,21 @@ class Running:
         self.killed = True
 
 
-def test_only_what_carries_a_mark_of_the_job_is_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("has_files", [True, False])
+def test_only_what_carries_a_mark_of_the_job_is_swept(monkeypatch: pytest.MonkeyPatch, has_files: bool) -> None:
+    """Also where the system shows environments as files, a process is asked again: another may have its number by then."""
     ours = [Running(11, "job-1"), Running(12, "job-2"), Running(13, "job-1", born=998.5)]
     others = [
         Running(21, "job-3"), Running(22, "job-1", born=997), Running(os.getpid(), "job-1"), Running(23, "job-1", status="zombie"),
         Running(24, "job-1", error=psutil.AccessDenied()), Running(25, "job-1", error=FileNotFoundError()), Running(26, ""),
     ]  # fmt: skip
-    monkeypatch.setattr(psutil, "process_iter", lambda: iter([*others, *ours]))
-    monkeypatch.setattr(process.procfs, "shows_environments", lambda: False)
+    running = {one.pid: one for one in (*others, *ours)}
+    monkeypatch.setattr(process.procfs, "shows_environments", lambda: has_files)
+    if has_files:
+        monkeypatch.setattr(process.procfs, "marked", lambda name, values: list(running))
+        monkeypatch.setattr(psutil, "Process", running.__getitem__)
+    else:
+        monkeypatch.setattr(psutil, "process_iter", lambda: iter(running.values()))
     assert sweep(["job-1", "job-2"], 1000) == [11, 12, 13]
     assert all(one.killed for one in ours) and not any(one.killed for one in others)
     assert sweep([], 1000) == []

@@ -51,22 +51,34 @@ def test_memory_in_large_pages_is_the_same(monkeypatch: pytest.MonkeyPatch) -> N
         memory.write(text)
         start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         place = f"{start:x}-{start + 3 * large:x}"
-        asked: list[int] = []
-        lines = [
-            f"{place} rw-p 0 00:00 0 ",
-            f"{place} rw-p 0 00:00 0 [stack]",
-            f"{place} r--p 0 00:00 0 ",
-            f"{place} rw-p 0 08:01 9 /a",
+        asked: list[tuple[int, int]] = []
+        half = 3 * large // 1024 // 2
+        areas = [
+            (f"{place} rw-p 0 00:00 0 ", half),
+            (f"{place} rw-p 0 00:00 0 ", half - 1),
+            (f"{place} rw-p 0 00:00 0 [stack]", half),
+            (f"{place} r--p 0 00:00 0 ", half),
+            (f"{place} rw-p 0 08:01 9 /a", half),
+            ("0-1000 rw-p 0 00:00 0 [heap]", 4),
         ]
-        monkeypatch.setattr(template, "open", lambda path: io.StringIO("\n".join(lines)), raising=False)
+        lines = "".join(f"{area}\nSize: 1 kB\nRss: {kept} kB\nVmFlags: rd\n" for area, kept in areas)
+        monkeypatch.setattr(template, "open", lambda path: io.StringIO(lines), raising=False)
         template.put_together()
         assert memory[:] == text
-        stands_for = SimpleNamespace(madvise=lambda at, size, advice: asked.append(at.value))
+        stands_for = SimpleNamespace(madvise=lambda at, size, advice: asked.append((at.value, size.value)))
         monkeypatch.setattr(ctypes, "CDLL", lambda name: stands_for)
         template.put_together()
         first = -(-start // large) * large
         # three, if the memory begins where a large page does
-        assert asked == [first, first + large, first + 2 * large][: 3 if start == first else 2]
+        assert asked == [(first, (3 if start == first else 2) * large)]
+        monkeypatch.setattr(template, "_AT_ONCE", large)
+        asked.clear()
+        template.put_together()
+        assert asked == [(first + large * at, large) for at in range(3 if start == first else 2)]
+        asked.clear()
+        monkeypatch.setattr(template, "_TOGETHER_SECONDS", 0)
+        template.put_together()
+        assert asked == []
         gc.collect()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import re
 import time
 from collections.abc import Callable
 
@@ -15,7 +14,7 @@ from akrunner.engines.flink.host.issue import JobKeys
 from akrunner.engines.flink.host.subtask import RemoteSubtask
 from akrunner.engines.flink.host.watch import Watch
 from akrunner.engines.flink.program.submit import ENDED, SUSPENDED, Order
-from akrunner.engines.flink.rest import Address, Rest
+from akrunner.engines.flink.rest import Address, Rest, about_python
 from akrunner.errors import AkrunnerError, ClusterError, JobCancelledError, JobError, JobManagerLostError, StartError
 
 _TICK = 0.1
@@ -31,22 +30,6 @@ _WHY_SECONDS = 0.5
 _AGAIN_SECONDS = 75.0
 #: seconds within which an agent has cleared its task away
 _CLEAR_SECONDS = 15.0
-
-
-def of_python(why: str, python: str = "") -> str:
-    """Return what is to be added to Flink's reason for the end of a job if it is about the Python that TaskManagers run; "" if it is not.
-
-    Args:
-        why: Flink's words.
-        python: the path of that Python; "" if it is not known.
-    """
-    if not re.search("error=2, No such file|No module named 'pyflink", why):
-        return ""
-    run = f"run {python}" if python else "run a Python that is not there, or has no PyFlink"
-    return (
-        f"; the TaskManagers {run} (python_executable=, --flink-worker-python): name an interpreter with PyFlink that every machine of the "
-        "cluster has under the same path"
-    )
 
 
 class Subtasks:
@@ -217,7 +200,7 @@ class Subtasks:
         if self.submitted.ended.is_set():
             self.explain()
             why = self.submitted.failed or self.submitted.state
-            python = of_python(why, self._python) if self._python is not None else ""
+            python = about_python(why, self._python) if self._python is not None else ""
             raise StartError(f"Flink did not run the job: {why}{python}")
 
     def _still_coming(self, deadline: float, seconds: float) -> None:

@@ -188,6 +188,7 @@ def test_a_job_that_ends_before_they_come_did_not_run(failed: str | None, state:
     [
         ("java.io.IOException: error=2, No such file or directory", True),
         ("ModuleNotFoundError: No module named 'pyflink'", True),
+        ("ModuleNotFoundError: No module named 'pyflink_utils'", False),
         ("no slots", False),
     ],
 )
