@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 from pyflink.common import Configuration
+from pyflink.java_gateway import get_gateway
 from pyflink.table import DataTypes, StreamTableEnvironment
 
 import akrunner
@@ -49,6 +50,9 @@ options = {"data_format": "columns", "python_env": PYTHON}
 seen = akrunner.run(script("sees"), typed, engine=ENGINE, output_schema="name string, value string", num_ps=1, **options)
 tell("types in", seen.table.to_pylist())
 
+# as in tables.py: the program goes on in another thread of Java
+connections = get_gateway()._gateway_client.deque
+taken = [connections.pop() for _ in range(len(connections))]
 job = flink.run(script("writes"), numbers.limit(1), output_schema=WRITES, engine=ENGINE, **options)
 columns = t_env.sql_query(f"SELECT b, i8, i16, i32, i64, f, d, s, y, CAST(ts AS STRING), dt, a, u, t, n FROM {job.table}")
 with columns.execute().collect() as rows:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pyflink.common import Configuration, Types
+from pyflink.java_gateway import get_gateway
 from pyflink.table import EnvironmentSettings, Schema, StreamTableEnvironment, Table, TableDescriptor, TableEnvironment
 
 import akrunner
@@ -118,6 +119,10 @@ with seen.execute().collect() as rows:
     tell("a moment", [list(row) for row in rows])
 job.wait(60)
 
+# py4j's connection is taken, as it is while a thread that ends says which objects are not used any more: the program goes on over another one, and so in
+# another thread of Java, where Flink's planner knows nothing
+connections = get_gateway()._gateway_client.deque
+taken = [connections.pop() for _ in range(len(connections))]
 job = flink.run(script("raises"), numbers, output_schema="a bigint", python_env=PYTHON)
 try:
     job.table.execute().wait()

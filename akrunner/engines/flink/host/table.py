@@ -197,9 +197,12 @@ class ProgramSubmitter:
         self._hurried.set()
 
     def close(self) -> None:
+        from akrunner.engines.flink.program import planner
+
         if self._watching is not None:
             self._watching.join(10.0)
             self._running.close()
+        planner.be_ready(self._table)  # for the program's next query
 
 
 class ProgramGraph:

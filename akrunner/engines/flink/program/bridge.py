@@ -32,6 +32,7 @@ from pyflink.util.java_utils import get_j_env_configuration
 
 from akrunner.column_types import UNITS, Family, type_of, wider
 from akrunner.engines.flink.program import rows
+from akrunner.engines.flink.program.planner import be_ready
 from akrunner.engines.flink.program.submit import LOCAL, Order, words
 from akrunner.engines.flink.rest import Rest
 from akrunner.engines.flink.taskmanager.function import FedSubtask, Subtask
@@ -238,7 +239,9 @@ def attach(
         ConfigError: Flink does not have one of the types.
     """
     with _apart(_environment(table)):
-        return _output_table(table, _places(table, job, package, order, options, in_java, goes_on=True), schema, in_java)
+        made = _output_table(table, _places(table, job, package, order, options, in_java, goes_on=True), schema, in_java)
+    be_ready(table)  # for what the program does with it
+    return made
 
 
 @contextlib.contextmanager
@@ -302,6 +305,7 @@ def packed(table: Table, job: JobSpec) -> DataStream:
     data_type = table._j_table.getResolvedSchema().toPhysicalRowDataType().notNull()
     row_data = jvm.java.lang.Class.forName("org.apache.flink.table.data.RowData", True, _class_loader())
     data_type = data_type.bridgedTo(row_data)
+    be_ready(table)
     stream = table._t_env._j_tenv.toDataStream(table._j_table, data_type).rebalance()
     flush = _flush_millis(job)
     given = [data_type.getLogicalType(), job.chunk_rows, flush, flush]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 #: what imports PyFlink: it is imported anew with the stand-in, and forgotten afterwards
-OURS = ("taskmanager.function", "program.rows", "program.bridge", "host.sql")
+OURS = ("taskmanager.function", "program.planner", "program.rows", "program.bridge", "host.sql")
 ROOM = "akrunner.engines.flink"
 
 

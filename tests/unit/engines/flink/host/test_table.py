@@ -85,6 +85,7 @@ def bridge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bridge]:
         slots=lambda table, job: 5,
     )  # fmt: skip
     monkeypatch.setattr(program, "bridge", made, raising=False)
+    monkeypatch.setattr(program, "planner", SimpleNamespace(be_ready=lambda table: None), raising=False)
     monkeypatch.setattr(table_module, "_package", lambda: "/akrunner.pyz")
     for name in ("_EXPECTED_POLL_SECONDS", "_BEGINS_POLL_SECONDS", "_RUNS_POLL_SECONDS"):
         monkeypatch.setattr(table_module, name, 0.0)
