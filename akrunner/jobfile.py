@@ -397,7 +397,7 @@ def _check_kind(at: str, option: Option, value: Any) -> None:
         raise ConfigError(f"{at}: {option.name} = {_written(value)}: give {' or '.join(_WORDS[kind] for kind in kinds)}")
     # the functions themselves check the range of their options
     if not option.verbs and option.least is not None and value < option.least:
-        raise ConfigError(f"{at}: {option.name} = {value}: there must be at least {option.least}")
+        raise ConfigError(f"{at}: {option.name} = {_written(value)}: there must be at least {option.least}")
 
 
 def _texts(places: Mapping[str, str], variables: Mapping[str, Any]) -> dict[str, str]:
@@ -416,7 +416,7 @@ def _params(places: Mapping[str, str], params: Mapping[str, Any]) -> Any:
     """Return params that JSON can hold, with dates and times as their texts.
 
     Args: places: name -> the line of the param, as for `_texts`.
-    Raises: ConfigError: a number is nan or inf.
+    Raises: ConfigError: a number is nan or inf, or has thousands of digits.
     """
     for name, value in params.items():
         try:
@@ -424,7 +424,7 @@ def _params(places: Mapping[str, str], params: Mapping[str, Any]) -> Any:
         except ValueError:
             raise ConfigError(
                 f"{places[name]}: user_params: {name} = {_written(value)}: JSON, in which a script gets its params, has no "
-                "nan and no inf; write it as text, and make it a number in the script"
+                "nan and no inf, and Python no numbers of thousands of digits; write it as text, and make it a number in the script"
             ) from None
     return without_times(params)
 
@@ -437,6 +437,9 @@ def _written(value: Any) -> str:
         made = f"{{{', '.join(f'{key} = {_written(one)}' for key, one in value.items())}}}"
     elif isinstance(value, (bool, str)):
         made = json.dumps(value, ensure_ascii=False)
+    elif isinstance(value, int):
+        # Python writes no more than some thousand digits
+        made = hex(value) if value.bit_length() > _SHOWN * 4 else str(value)
     else:
         made = str(without_times(value))
     return made[:_SHOWN]

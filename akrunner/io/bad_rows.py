@@ -39,6 +39,9 @@ _TEXT = 1 << 20
 _SHORT = 80
 #: so many bad messages are known again if they come again, and so many files; those before them were read long ago
 _KNOWN = 100_000
+#: more rows than any table has, and as many digits as 64 bits hold
+_DIGITS = 18
+_ROWS = re.compile(rf"0*[0-9]{{1,{_DIGITS}}}")
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _Value = TypeVar("_Value")
 _REPAIR = "repair the rows, give input_schema= (--input-schema) if the columns' types are not these, or raise max_bad_rows="
@@ -84,9 +87,9 @@ class Limit:
             found = _SHARE.fullmatch(given)
             if found is not None and float(found[1]) <= 100:
                 return cls(None, float(found[1]) / 100)
-            if given.strip().isascii() and given.strip().isdigit():
+            if _ROWS.fullmatch(given.strip()):
                 return cls(int(given))
-        elif isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        elif isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 10**_DIGITS:
             return cls(given)
         raise ConfigError(f"max_bad_rows (--max-bad-rows) must be a number of rows, or a share like '1%', not {shown(given)}")
 

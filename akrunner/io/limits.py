@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import select
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -63,9 +64,9 @@ def limited(timeout: float | None, stall_timeout: float | None) -> Iterator[None
 def in_time(timeout: object) -> AbstractContextManager[None]:
     """Limit the time of a block that fetches or opens what a job needs, and maybe runs it.
 
-    Args: timeout: the job's, which may be no number yet: then it is refused later.
+    Args: timeout: the job's, which may be no number yet, or one that no clock has: then it is refused later.
     """
-    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout > 0:
+    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and 0 < timeout <= threading.TIMEOUT_MAX:
         return limited(float(timeout), None)
     return limited(None, None)
 

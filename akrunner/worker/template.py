@@ -124,10 +124,10 @@ def put_together() -> None:
     """Have the system keep this process's memory in large pages: a fork gets it, and gives it back, in half of the time.
 
     The system copies an entry for each page of memory to a fork. A fork that writes to a large page gets a small one, as without this.
-    Does nothing where the system has no such pages.
+    Does nothing where the system has no such pages, or where its administrator wants none ("never"), which the advice would overrule.
     """
     ctypes: Any = sys.modules.get("ctypes")
-    if ctypes is None:
+    if ctypes is None or not _large_pages_are_allowed():
         # what imports much imports it, too; otherwise a fork would have a module that no cold start has
         return
     madvise = ctypes.CDLL(None).madvise
@@ -138,6 +138,14 @@ def put_together() -> None:
             size = min(end - start, _AT_ONCE) // _LARGE * _LARGE
             madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), _COLLAPSE)
             start += size
+
+
+def _large_pages_are_allowed() -> bool:
+    try:
+        with open("/sys/kernel/mm/transparent_hugepage/enabled") as f:
+            return "[never]" not in f.read()
+    except OSError:
+        return False
 
 
 def _full() -> List[Tuple[int, int]]:

@@ -62,7 +62,8 @@ def test_memory_in_large_pages_is_the_same(monkeypatch: pytest.MonkeyPatch) -> N
             ("0-1000 rw-p 0 00:00 0 [heap]", 4),
         ]
         lines = "".join(f"{area}\nSize: 1 kB\nRss: {kept} kB\nVmFlags: rd\n" for area, kept in areas)
-        monkeypatch.setattr(template, "open", lambda path: io.StringIO(lines), raising=False)
+        files = {"/proc/self/smaps": lines, "/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n"}
+        monkeypatch.setattr(template, "open", lambda path: io.StringIO(files[path]), raising=False)
         template.put_together()
         assert memory[:] == text
         stands_for = SimpleNamespace(madvise=lambda at, size, advice: asked.append((at.value, size.value)))
@@ -76,6 +77,10 @@ def test_memory_in_large_pages_is_the_same(monkeypatch: pytest.MonkeyPatch) -> N
         template.put_together()
         assert asked == [(first + large * at, large) for at in range(3 if start == first else 2)]
         asked.clear()
+        files["/sys/kernel/mm/transparent_hugepage/enabled"] = "always madvise [never]\n"
+        template.put_together()
+        assert asked == []
+        files["/sys/kernel/mm/transparent_hugepage/enabled"] = "[always] madvise never\n"
         monkeypatch.setattr(template, "_TOGETHER_SECONDS", 0)
         template.put_together()
         assert asked == []
