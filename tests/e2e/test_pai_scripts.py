@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,7 @@ import pytest
 
 import akrunner
 from akrunner.engines.base import Observer
-from tests import hosts
+from tests import client_forks, hosts
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +55,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def forks_calls(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The calls of the test's scripts are forked: how bash starts them is in the first test."""
+    with client_forks.forking(tmp_path_factory.mktemp("calls")):
+        yield
+
+
 def words(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "akrunner", "pai", *arguments]
 
@@ -79,6 +87,7 @@ def test_bash_runs_the_script_and_its_client_is_akrunner(leaves_nothing: Path, p
     assert not any(place.glob("tables/shop/*"))
 
 
+@pytest.mark.usefixtures("forks_calls")
 def test_what_the_calls_came_to_is_one_list(leaves_nothing: Path, place: Path) -> None:
     (place / "run.sh").write_text("\nodpscmd -e 'select 1 as a;'\necho said\nodpscmd -e 'select 2 as b; selec 3;' || exit 7\n")
     with pytest.raises(
@@ -107,7 +116,9 @@ odpscmd -e "selec 2" 2> /dev/null
 """
 
 
-def test_calls_in_the_background_are_waited_for_and_a_trap_sees_the_one_that_fails(leaves_nothing: Path, place: Path) -> None:
+def test_calls_in_the_background_are_waited_for_and_a_trap_sees_the_one_that_fails(
+    leaves_nothing: Path, place: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     (place / "run.sh").write_text(BEHIND)
     done = hosts.run(words("-f", "run.sh"), capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (9, "alert at line 9\n"), done.stderr
@@ -115,7 +126,9 @@ def test_calls_in_the_background_are_waited_for_and_a_trap_sees_the_one_that_fai
     (place / "late.sh").write_text(
         'odpscmd -e "insert into p.b values (3);" &\n( sleep 0.5; odpscmd -e "insert into p.b values (4);" ) &\n'
     )
-    done = hosts.run(words("-f", "late.sh"), capture_output=True, text=True, timeout=60)
+    # run.sh has its calls as bash starts them: one of them reads /dev/fd, which a fork has not
+    with client_forks.forking(tmp_path_factory.mktemp("calls")):
+        done = hosts.run(words("-f", "late.sh"), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "late.sh has ended; 2 calls of odpscmd, none failed" in done.stderr
     (_, rows) = akrunner.pai("set a=b; select sum(x) as x from p.b;")
     assert rows.rows.to_pylist() == [{"x": 10}]
@@ -142,6 +155,7 @@ def _sleeps(process: psutil.Process) -> bool:
         return False  # it has ended meanwhile
 
 
+@pytest.mark.usefixtures("forks_calls")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_who_ends_akrunner_ends_the_script(leaves_nothing: Path, place: Path, number: signal.Signals) -> None:
     (place / "run.sh").write_text(WAITS)
