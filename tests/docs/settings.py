@@ -153,7 +153,7 @@ def step(x):
     current().output_writer.write_batch({"x": x})
 """
 _RUNS_SCRIPTS = """
-result = akrunner.train("tutorial.py", "mnist.parquet")
+result = akrunner.train("tutorial.py", "mnist.parquet", keras="legacy")
 assert result.model.path
 assert akrunner.run("steps.py", "table.csv").table.num_rows == 64
 """
@@ -534,6 +534,12 @@ SETTINGS: dict[str, Setting] = {
         before=BEFORE + 'frame = {"id": [1, 2], "x": [0.5, 1.5]}\npath = "saved"\n',
         ahead={"train.py": _ARGUMENTS + _BUILDS, "tutorial.py": _MODEL, "steps.py": _STEPS},
         behind=_RUNS_SCRIPTS,
+        # the page's cluster needs it, so all of its jobs with TensorFlow have it: they take the same warm workers. `_MODEL` imports Keras 3 nevertheless
+        instead={
+            "akrunner run train.py ": "akrunner run train.py --keras legacy ",
+            '"linear.py", "points.csv",': '"linear.py", "points.csv", keras="legacy",',
+        },
+        keras="legacy",
         checks=_scripts_said,
     ),
     "docs/pack.md": Setting(_photos, instead={"        ...\n": "        assert rows['image'].shape[1:] == (224, 224, 3)\n"}, checks=_packed_said),
