@@ -24,7 +24,7 @@ from akrunner.wire.near import nearest
 #: no machine and no cluster can run so many tasks; a larger number is a mistake, and no code may count up to it
 MOST_TASKS = 100_000
 #: thirty years; an operating system cannot wait much longer
-_MOST_SECONDS = 1e9
+MOST_SECONDS = 1e9
 _MOST_COUNT = 2**31 - 1
 _LONGEST_PATH = 4096
 STDIN = "/dev/stdin"
@@ -40,6 +40,8 @@ _DEEPEST = 200
 _MOST_PARAMS_BYTES = 64 << 20
 #: digits of a whole number; Python does not read much longer numbers from text
 _LONGEST_WHOLE = 4000
+#: what is said of a text whose numbers Python does not read or write
+LONG_NUMBER = "a number in it has thousands of digits; write it as text"
 _HOST = re.compile(r"[A-Za-z0-9_.:%\[\]-]{1,253}")
 #: environment variables that akrunner sets itself: with other values, a task's processes would not be found, or a task would
 #: join another cluster
@@ -59,9 +61,15 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
     except Exception:
-        text = of_type(value)
+        # Python writes no number of more digits
+        text = f"a number of more than {_LONGEST_WHOLE} digits" if isinstance(value, int) else of_type(value)
     text = redacted(text)
     return text if len(text) <= 80 else text[:60] + f"... ({len(text)} characters)"
+
+
+def why_not(error: ValueError) -> str:
+    """Return the words of an error of `json`: of a number with too many digits, Python's own name a setting of Python's."""
+    return LONG_NUMBER if "set_int_max_str_digits" in str(error) else str(error)
 
 
 def counted(number: int, what: str) -> str:
@@ -112,10 +120,8 @@ def check_seconds(name: str, value: Any, none: bool = False, zero: bool = False)
     # so that NaN is refused: it is neither below nor above any number, and a wait for NaN seconds would never end
     if not (seconds > 0 or (zero and seconds == 0)):
         raise ConfigError(f"{name}={shown(value)}: give seconds, {needed}")
-    if seconds > _MOST_SECONDS:
-        raise ConfigError(
-            f"{name}={shown(value)}: give at most {_MOST_SECONDS:.0f} seconds" + (", or None for no limit" * none)
-        )
+    if seconds > MOST_SECONDS:
+        raise ConfigError(f"{name}={shown(value)}: give at most {MOST_SECONDS:.0f} seconds" + (", or None for no limit" * none))
     return seconds
 
 

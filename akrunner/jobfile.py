@@ -27,7 +27,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from akrunner.checks import check_path, check_replaces_nothing, nearest_file, shown
+from akrunner.checks import LONG_NUMBER, check_path, check_replaces_nothing, nearest_file, shown
 from akrunner.errors import CallError, ConfigError
 from akrunner.foreign import ours
 from akrunner.options import VERBS, Option, misfit, named, of_command, of_verb
@@ -188,6 +188,10 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
         line = place.partition(",")[0] if at else ""
         why = _OF_TOML.get(told, told[:1].lower() + told[1:])
         raise ConfigError(f"{name}:{line or text.count(chr(10)) + 1}: the file is no TOML: {why}") from None
+    except ValueError:
+        # Python reads no number of so many digits
+        line = next((at for at, one in enumerate(text.splitlines(), 1) if re.search(r"[0-9_]{4300}", one)), 1)
+        raise ConfigError(f"{name}:{line}: {LONG_NUMBER}") from None
     except RecursionError:
         raise ConfigError(f"job file {name}: a value is nested more than {_DEEPEST} deep") from None
 
@@ -370,6 +374,8 @@ def kinds_of(option: Option) -> tuple[str, ...]:
         return ("object",)
     if kind in ("SchemaLike", "SplitLike", "CsvLike"):
         return ("string", "object")
+    if kind.startswith("int | str"):
+        return ("string", "integer")
     return ("string", "array") if kind == "Any" else ("string",)
 
 
@@ -421,10 +427,12 @@ def _params(places: Mapping[str, str], params: Mapping[str, Any]) -> Any:
     for name, value in params.items():
         try:
             json.dumps(without_times(value), allow_nan=False)
-        except ValueError:
+        except ValueError as e:
+            if "digits" in str(e):
+                raise ConfigError(f"{places[name]}: user_params: {name} = {_written(value)}: {LONG_NUMBER}") from None
             raise ConfigError(
                 f"{places[name]}: user_params: {name} = {_written(value)}: JSON, in which a script gets its params, has no "
-                "nan and no inf, and Python no numbers of thousands of digits; write it as text, and make it a number in the script"
+                "nan and no inf; write it as text, and make it a number in the script"
             ) from None
     return without_times(params)
 

@@ -5,7 +5,7 @@
     bash -- Python, which begins with `tests/called/sitecustomize.py`  -- arguments, environment, descriptors -->  pytest's process -- hosts.Popen -->  the call
             and waits for the end of the call                          <-- how it has ended -----------------
 
-For tests of what a script and its calls come to. Another one of the same file has bash start them as it does for users.
+For tests of what a script and its calls come to. Another test of the same file has bash start them as it does for users.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ def _serve(server: socket.socket) -> None:
 def _answer(asked: socket.socket) -> None:
     with asked:
         size, descriptors, _, _ = socket.recv_fds(asked, 8, 3)
+        if not size:
+            return  # who asks has been killed
         order = json.loads(asked.recv(int.from_bytes(size, "little"), socket.MSG_WAITALL))
         given, out, err = descriptors
         words = [sys.executable, *order["words"]]

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 from akrunner.engines.flink.host import cluster
-from akrunner.engines.flink.host.java import NO_EVENTS, java_home
+from akrunner.engines.flink.host.java import NO_FLIGHT_RECORDER, java_home
 from akrunner.errors import ConfigError
 
 ENVS = Path(os.environ.get("AKRUNNER_TEST_ENVS", Path(__file__).parents[1] / ".envs"))
@@ -52,7 +52,7 @@ def environ() -> dict[str, str]:
             options[variable] += [f"-XX:SharedArchiveFile={archive}", *_QUIET]
         if kind != "program":
             options[variable].append(_TICKS)
-    options["JAVA_TOOL_OPTIONS"] = [*filter(None, [_GIVEN]), *_QUICK, NO_EVENTS, *options["JAVA_TOOL_OPTIONS"]]
+    options["JAVA_TOOL_OPTIONS"] = [*filter(None, [_GIVEN]), *_QUICK, NO_FLIGHT_RECORDER, *options["JAVA_TOOL_OPTIONS"]]
     return {variable: " ".join(words) for variable, words in options.items() if words}
 
 

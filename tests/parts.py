@@ -185,7 +185,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 #: what akrunner imports only for jobs that need it, and tests in every process need. Each process would import it for itself: PyODPS alone takes 3.5 s of
 #: processor behind the collection of all tests, and 1.3 s before it, because it asks Python three times for the source of each function that is running,
 #: and Python looks through all modules for it. None of these starts a thread, which no forked process would have
-_IMPORTED_LATE = ("odps", "sqlglot.dialects.duckdb", "sqlglot.dialects.hive")
+_IMPORTED_ONCE = ("odps", "sqlglot.dialects.duckdb", "sqlglot.dialects.hive")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -196,7 +196,7 @@ def pytest_collection(session: pytest.Session) -> None:
     gc.disable()
     number = number_of(session.config)
     if number > 1 and _is_everything(session.config):
-        for name in _IMPORTED_LATE:
+        for name in _IMPORTED_ONCE:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
     if number < 2 or sys.dont_write_bytecode:

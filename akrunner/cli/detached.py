@@ -53,8 +53,8 @@ EPILOGS = {
 _WHY_NONE = {
     **dict.fromkeys(("running", "submitted"), " so far: {} printed nothing yet"),
     "succeeded": ": {} printed nothing",
-    "failed": ": it failed before {} printed something",
-    **{state: f": it was {state} before {{}} printed something" for state in ("stopped", "lost")},
+    "failed": ": it failed before {} printed anything",
+    **{state: f": it was {state} before {{}} printed anything" for state in ("stopped", "lost")},
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import typer
 
 import akrunner
+from akrunner.checks import shown
 from akrunner.cli import detached, given, jobfiles, lines, show, streaming, tables
 from akrunner.cli.guarded import emit
 from akrunner.cli.keyed import KEYED
@@ -19,6 +20,9 @@ from akrunner.foreign import redacted
 from akrunner.io.limits import under
 from akrunner.planning.text import neat
 from akrunner.running.outputs import IN_MEMORY
+
+#: the digits of the largest `--dry-run=`
+_MOST_DIGITS = 18
 
 RUN_HELP = """
 Run SCRIPT over a table: each worker process gets its share of the rows and calls the script's main(task_config), or runs it as a program.
@@ -157,9 +161,9 @@ def _plan(
         form: the format of the rows if the command itself writes them, None if it does not.
     """
     rows = words["dry_run_rows"]
-    if rows is not None and (not rows.isdecimal() or not rows.strip("0")):
+    if rows is not None and (not rows.isdecimal() or not rows.strip("0") or len(rows) > _MOST_DIGITS):
         raise akrunner.ConfigError(
-            f"--dry-run={rows}: over how many rows is the script tried? Give a whole number from 1 on, --dry-run=5"
+            f"--dry-run={shown(rows)}: over how many rows is the script tried? Give a whole number from 1 on, --dry-run=5"
         )
     try_rows = int(rows) if rows is not None else None
     meant = {name: value for name, value in options.items() if name not in ("observer", "remove_checkpoint_before_training")}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import akrunner
-from akrunner.checks import KeyTwice, check_stdin, nearest_file, once_each
+from akrunner.checks import KeyTwice, check_stdin, nearest_file, once_each, why_not
 from akrunner.foreign import ours, redacted
 
 #: characters of the longest value; a longer one should be a user file
@@ -76,7 +76,7 @@ def params(given: Sequence[str], path: str | None, what: str = "--params-file") 
                 f"{what}: {path} has the key {str(e)!r} twice in one object; which value is meant?"
             ) from None
         except ValueError as e:
-            raise akrunner.ConfigError(f"{what}: {path} is not JSON: {e}") from None
+            raise akrunner.ConfigError(f"{what}: {path} is not JSON: {why_not(e)}") from None
         except RecursionError:
             raise akrunner.ConfigError(f"{what}: {path} is nested too deep") from None
         if not isinstance(found, dict):

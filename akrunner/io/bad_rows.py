@@ -39,9 +39,8 @@ _TEXT = 1 << 20
 _SHORT = 80
 #: so many bad messages are known again if they come again, and so many files; those before them were read long ago
 _KNOWN = 100_000
-#: more rows than any table has, and as many digits as 64 bits hold
+#: the digits of the largest limit: more rows than any table has, and it fits into 64 bits
 _DIGITS = 18
-_ROWS = re.compile(rf"0*[0-9]{{1,{_DIGITS}}}")
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _Value = TypeVar("_Value")
 _REPAIR = "repair the rows, give input_schema= (--input-schema) if the columns' types are not these, or raise max_bad_rows="
@@ -87,11 +86,14 @@ class Limit:
             found = _SHARE.fullmatch(given)
             if found is not None and float(found[1]) <= 100:
                 return cls(None, float(found[1]) / 100)
-            if _ROWS.fullmatch(given.strip()):
-                return cls(int(given))
+            digits = given.strip().lstrip("0")
+            if given.strip().isascii() and given.strip().isdigit() and len(digits) <= _DIGITS:
+                return cls(int(digits or "0"))
         elif isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 10**_DIGITS:
             return cls(given)
-        raise ConfigError(f"max_bad_rows (--max-bad-rows) must be a number of rows, or a share like '1%', not {shown(given)}")
+        raise ConfigError(
+            f"max_bad_rows (--max-bad-rows) must be a number of rows below 10^{_DIGITS}, or a share like '1%', not {shown(given)}"
+        )
 
     def __str__(self) -> str:
         return f"{self.share * 100:g}% of the rows" if self.rows is None else f"{self.rows:,} row{'s' * (self.rows != 1)}"

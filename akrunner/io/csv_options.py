@@ -270,7 +270,7 @@ def _comment(parameter: str, key: str, value: Any) -> str:
 
 
 def _skip(parameter: str, key: str, value: Any) -> int:
-    if isinstance(value, str) and value.strip().isdecimal():
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) <= len(str(_MOST_LINES)):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_LINES:
         raise ConfigError(f"{parameter}: {key}={shown(value)}: it is the number of first lines to leave out")

@@ -15,13 +15,13 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import select
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
+from akrunner.checks import MOST_SECONDS
 from akrunner.errors import JobStalledError, JobTimeoutError
 from akrunner.foreign import redacted
 
@@ -64,9 +64,9 @@ def limited(timeout: float | None, stall_timeout: float | None) -> Iterator[None
 def in_time(timeout: object) -> AbstractContextManager[None]:
     """Limit the time of a block that fetches or opens what a job needs, and maybe runs it.
 
-    Args: timeout: the job's, which may be no number yet, or one that no clock has: then it is refused later.
+    Args: timeout: the job's. It may be no number, or too large a one: then it is refused later.
     """
-    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and 0 < timeout <= threading.TIMEOUT_MAX:
+    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and 0 < timeout <= MOST_SECONDS:
         return limited(float(timeout), None)
     return limited(None, None)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from akrunner.checks import MOST_TASKS
+from akrunner.checks import MOST_TASKS, why_not
 from akrunner.errors import ConfigError
 from akrunner.pai_mode.parameters import number
 from akrunner.wire.near import nearest
@@ -105,7 +105,7 @@ def _object(text: str) -> dict[str, Any]:
         try:
             found = json.loads(text.replace("\\", ""))
         except ValueError:
-            raise ConfigError(f"-Dcluster is not JSON: {first}; write {_SHAPE}") from None
+            raise ConfigError(f"-Dcluster is not JSON: {why_not(first)}; write {_SHAPE}") from None
     except RecursionError:
         raise ConfigError("-Dcluster is nested too deep") from None
     if isinstance(found, str):

@@ -9,6 +9,7 @@ import random
 import re
 from typing import TYPE_CHECKING, Any
 
+from akrunner.checks import shown
 from akrunner.errors import ConfigError
 from akrunner.tables.functions import COMPARED
 
@@ -28,6 +29,8 @@ _VALUES = frozenset(
     "Select Alias If Case DecodeCase Coalesce Nvl2 Nullif Lag Lead Add Sub Mul Mod IntDiv Neg Paren Sum Max Min ArrayAgg "
     "Array Greatest Least Tuple Map Struct PropertyEQ AnyValue".split()
 )
+#: of a whole number that DuckDB knows; of more it would make bytes
+_MOST_DIGITS = 38
 #: parts of a regular expression in which no group begins: a quoted character, a set of characters; and the beginning of a group
 #: that captures
 _NO_GROUP = re.compile(r"(?s)\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]")
@@ -342,5 +345,11 @@ def _literals(tree: Any) -> None:
             continue
         if not str(one.this).isdigit():
             one.replace(exp.cast(one.copy(), "DOUBLE", dialect="duckdb"))
-        elif type(one.parent).__name__ in _VALUES and int(one.this) < 2**63:
+            continue
+        digits = str(one.this).lstrip("0")
+        if len(digits) > _MOST_DIGITS:
+            raise ConfigError(
+                f"sql: {shown(digits)} has {len(digits):,} digits, and a BIGINT at most 19: write it in quotes if it is a text"
+            )
+        if type(one.parent).__name__ in _VALUES and int(digits or "0") < 2**63:
             one.replace(exp.cast(one.copy(), "BIGINT", dialect="duckdb"))

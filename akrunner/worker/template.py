@@ -124,11 +124,13 @@ def put_together() -> None:
     """Have the system keep this process's memory in large pages: a fork gets it, and gives it back, in half of the time.
 
     The system copies an entry for each page of memory to a fork. A fork that writes to a large page gets a small one, as without this.
-    Does nothing where the system has no such pages, or where its administrator wants none ("never"), which the advice would overrule.
+    Does nothing where the system has no such pages, or where its administrator wants none: `madvise` would make them nevertheless.
     """
     ctypes: Any = sys.modules.get("ctypes")
-    if ctypes is None or not _large_pages_are_allowed():
+    if ctypes is None:
         # what imports much imports it, too; otherwise a fork would have a module that no cold start has
+        return
+    if not _large_pages_are_allowed():
         return
     madvise = ctypes.CDLL(None).madvise
     until = time.monotonic() + _TOGETHER_SECONDS
@@ -141,6 +143,7 @@ def put_together() -> None:
 
 
 def _large_pages_are_allowed() -> bool:
+    """Whether the system has large pages, and its administrator has not said "never"."""
     try:
         with open("/sys/kernel/mm/transparent_hugepage/enabled") as f:
             return "[never]" not in f.read()

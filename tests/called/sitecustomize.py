@@ -1,4 +1,5 @@
 """A shell script's call of odpscmd that a test has forked (`tests/client_forks.py`): this process only asks for the fork, and ends as it does.
+`tests/forked/sitecustomize.py` does so for workers.
 
 Python imports this file when it starts, as its directory is on PYTHONPATH. The fork is started as this process was.
 """
@@ -23,5 +24,5 @@ def _ask(place: str) -> None:
         os._exit(int(asked.recv(16) or b"70"))
 
 
-if os.path.basename(sys.orig_argv[1]) == "client.py":
+if [os.path.basename(word) for word in sys.orig_argv[1:2]] == ["client.py"]:
     _ask(os.environ["AKRUNNER_TESTS_CALLS"])

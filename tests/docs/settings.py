@@ -551,7 +551,7 @@ SETTINGS: dict[str, Setting] = {
     "docs/tables.md": Setting(_folders, checks=_tables_said),
     "docs/pai.md": Setting(_pai, instead={"akrunner pai ": f"akrunner pai --python-env {sys.executable} ", "file:///work/": "file://"}, checks=_pai_said),
     "docs/doctor.md": Setting(_doctor),
-    # the first command imports the TensorFlow of this interpreter; the other one need not import it once more
+    # the first command imports the TensorFlow of this interpreter; the other one gets the interpreter behind the venv's, which has none to import
     "docs/machine.md": Setting(_machine, before=BEFORE, instead={"tf1.15": os.path.realpath(sys.executable), "HOST:8081": "127.0.0.1:9", "WORK_DIR": "kept"}),
     "docs/warm.md": Setting(_iris),
     "docs/alink.md": Setting(_alink, before=_ALINK, instead={'"https://.../tf_dnn_batch.py"': '"tf_dnn_batch.py"', '"tf1.15"': "None"}),

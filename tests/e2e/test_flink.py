@@ -192,21 +192,27 @@ def test_a_script_that_dies_is_told_first(there: There, leaves_nothing: Path, sc
 def test_a_restart_is_a_job_of_its_own_whatever_files_it_leaves(
     there: There, leaves_nothing: Path, script: Script, tmp_path: Path
 ) -> None:
+    # each task of the first attempt ends when both have written: the end of one ends the other
+    (tmp_path / "written").mkdir()
     body = """
-        import os
+        import os, time
 
         def main(task_config):
             os.symlink("/shared/x", "latest")
             os.mkfifo("pipe")
             open("notes", "w").close()
             if task_config.attempt == 0:
+                written = task_config.user_params["written"]
+                open(os.path.join(written, str(os.getpid())), "w").close()
+                while len(os.listdir(written)) < 2:
+                    time.sleep(0.01)
                 os._exit(7)
             ids = [int(i) for batch in task_config.batches(2) for i in batch["a"]]
             task_config.output_writer.write_batch({"a": ids})
         """
     result = akrunner.run(
         script(body), {"a": [1, 2, 3]}, num_workers=2, max_restarts=1, output_schema="a bigint", data_format="columns",
-        engine=there.engine, work_dir=tmp_path / "work",
+        engine=there.engine, work_dir=tmp_path / "work", user_params={"written": str(tmp_path / "written")},
     )  # fmt: skip
     assert sorted(result.table["a"].to_pylist()) == [1, 2, 3] and result.stats.attempt == 1
     left_out = [warning for warning in result.stats.warnings if warning.endswith("; work_dir= is without it")]

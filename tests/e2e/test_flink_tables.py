@@ -158,6 +158,7 @@ def test_a_failure_is_told_on_both_sides(told: dict[str, Any]) -> None:
     kind, words = told["wait says"]
     assert kind == "ScriptFailedError" and "raised ValueError in main(): bad luck" in words
     assert told["Flink says"] is True
+    assert told["FLINK-23020"] is True, "Flink has failed in that thread of Java before akrunner came"
 
 
 def test_a_job_that_no_subtask_comes_to_is_not_waited_for_without_end(told: dict[str, Any]) -> None:

@@ -126,7 +126,7 @@ def test_calls_in_the_background_are_waited_for_and_a_trap_sees_the_one_that_fai
     (place / "late.sh").write_text(
         'odpscmd -e "insert into p.b values (3);" &\n( sleep 0.5; odpscmd -e "insert into p.b values (4);" ) &\n'
     )
-    # run.sh has its calls as bash starts them: one of them reads /dev/fd, which a fork has not
+    # run.sh has its calls as bash starts them: one of them reads /dev/fd, which a fork does not get
     with client_forks.forking(tmp_path_factory.mktemp("calls")):
         done = hosts.run(words("-f", "late.sh"), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "late.sh has ended; 2 calls of odpscmd, none failed" in done.stderr

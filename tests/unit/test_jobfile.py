@@ -449,8 +449,12 @@ def test_a_file_that_is_not_there_is_told_with_the_line_that_names_it(
         ("env_file = 3", "env_file = 3: give text or a list of texts"),
         ("flink_option = 3", "flink_option = 3: give text or a list of texts"),
         ("user_params = { lr = [nan] }", r"user_params: lr = \[nan\]: JSON, .* has no nan"),
-        (f"user_params = {{ lr = 0x{'f' * 5000} }}", "user_params: lr = 0xf{98}: JSON, .* no numbers of thousands of digits"),
-        (f"max_bad_rows = 0x{'f' * 5000}", "max_bad_rows = 0xf{98}: give text"),
+        (
+            f"user_params = {{ lr = 0x{'f' * 5000} }}",
+            "user_params: lr = 0xf{98}: a number in it has thousands of digits; write it as text",
+        ),
+        (f"user_params = {{ lr = {'9' * 5000} }}", "a number in it has thousands of digits; write it as text"),
+        (f"max_bad_rows = [0x{'f' * 5000}]", r"max_bad_rows = \[0xf{97}: give text or a whole number"),
     ],
 )
 def test_the_types_of_every_key_are_checked(tmp_path: Path, line: str, words: str) -> None:

@@ -199,7 +199,7 @@ def test_create_and_remove(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_pat
     really = environments._called
 
     def called(words: list[str], name: str) -> None:
-        """Use the venv of before once more, because it takes 5 seconds to make one; whatever else is called, is called."""
+        """Use the venv of before once more, because it takes 5 seconds to make one; everything else runs as it does."""
         if words[1:3] == ["-m", "venv"]:
             os.rename(kept, words[3])
         else:

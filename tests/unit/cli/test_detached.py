@@ -220,8 +220,8 @@ def test_a_signal_to_a_command_that_looks_at_a_job_stops_no_job(
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        ("failed", ": it failed before its tasks printed something"),
-        ("lost", ": it was lost before its tasks printed something"),
+        ("failed", ": it failed before its tasks printed anything"),
+        ("lost", ": it was lost before its tasks printed anything"),
         ("succeeded", ": its tasks printed nothing"),
         ("running", " so far: its tasks printed nothing yet"),
     ],

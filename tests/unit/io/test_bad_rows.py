@@ -41,13 +41,21 @@ def test_fail_needs_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "limit"), [(0, Limit(0)), ("7", Limit(7)), ("1%", Limit(None, 0.01)), (" 0.5 % ", Limit(None, 0.005))]
+    ("given", "limit"),
+    [
+        (0, Limit(0)),
+        ("7", Limit(7)),
+        ("0" * 5000 + "7", Limit(7)),
+        ("00", Limit(0)),
+        ("1%", Limit(None, 0.01)),
+        (" 0.5 % ", Limit(None, 0.005)),
+    ],
 )
 def test_a_limit_is_a_number_or_a_share(given: Any, limit: Limit) -> None:
     assert Limit.of(given) == limit
 
 
-@pytest.mark.parametrize("given", [-1, True, 1.5, "x", "101%", "-1%", None, 10**18, "9" * 5000])
+@pytest.mark.parametrize("given", [-1, True, 1.5, "x", "101%", "-1%", None, 10**18, "9" * 5000, "0" * 5000 + "9" * 19])
 def test_anything_else_is_no_limit(given: Any) -> None:
     with pytest.raises(ConfigError, match="max_bad_rows"):
         BadRows.of("skip", given)

@@ -59,7 +59,7 @@ def test_a_wait_in_which_something_has_to_move_has_a_limit_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("timeout", [10**400, float("inf"), -1, True, "1"])
-def test_what_no_clock_has_is_no_limit_and_is_refused_by_others(timeout: object) -> None:
+def test_what_is_no_time_is_no_limit(timeout: object) -> None:
     with limits.in_time(timeout):
         assert limits.deadline() is None
 

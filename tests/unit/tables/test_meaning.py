@@ -169,6 +169,8 @@ def test_seconds_are_of_this_time_zone(filled: LocalTables, far_away: None) -> N
     "query, said",
     [
         ("select nosuch(k) from t", "sql: there is no function nosuch here"),
+        (f"select {'9' * 39} as a", "sql: '9{39}' has 39 digits, and a BIGINT at most 19: write it in quotes"),
+        (f"select k from t where k < {'9' * 5000}", "has 5,000 digits, and a BIGINT at most 19"),
         ("select x from t", 'sql: there is no x; there are "k", "v", "d", "s"'),
         ("select y.x from t y", 'sql: there is no x; there are "k", "v", "d", "s"'),
         ("select x from (select 1 a, d from t) y", 'sql: there is no x; there is "'),

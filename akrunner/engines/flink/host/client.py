@@ -19,7 +19,7 @@ from typing import IO, Protocol
 
 from akrunner import leftovers
 from akrunner.engines.flink import threads
-from akrunner.engines.flink.host.java import NO_EVENTS
+from akrunner.engines.flink.host.java import NO_FLIGHT_RECORDER
 from akrunner.engines.flink.program.submit import ENDED, Order, Word
 from akrunner.engines.flink.rest import HEADERS, Address, Rest
 from akrunner.errors import ClusterError, StartError
@@ -135,9 +135,7 @@ class Client:
         self._log = open(os.path.join(self.folder, "flink.txt"), "ab")
         # files that PyFlink and Java leave in the temp directory are removed with the folder; Java uses its quicker compiler,
         # as it has no rows to work on
-        options = (
-            f"-Djava.io.tmpdir={self.folder} -XX:TieredStopAtLevel=1 {NO_EVENTS} {os.environ.get('JAVA_TOOL_OPTIONS', '')}"
-        )
+        options = f"-Djava.io.tmpdir={self.folder} -XX:TieredStopAtLevel=1 {NO_FLIGHT_RECORDER} {os.environ.get('JAVA_TOOL_OPTIONS', '')}"
         environ = {
             **os.environ, "JAVA_HOME": java, "PYTHONPATH": self.package, "_python_worker_execution_mode": "process",
             "TMPDIR": self.folder, "JAVA_TOOL_OPTIONS": options,

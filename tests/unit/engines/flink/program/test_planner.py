@@ -24,14 +24,19 @@ class Class:
 
 
 @pytest.mark.parametrize(
-    "before, then", [(None, ["JaninoRelMetadataProvider.of(FlinkDefaultRelMetadataProvider.INSTANCE)"]), ("its own", [])]
+    "before, then",
+    [(None, ["JaninoRelMetadataProvider.of(FlinkDefaultRelMetadataProvider.INSTANCE)", "forgotten"]), ("its own", [])],
 )
 def test_a_thread_that_has_no_metadata_gets_flinks(before: Any, then: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     became: list[str] = []
     known = SimpleNamespace(get=lambda: before, set=became.append)
     java = SimpleNamespace(forName=lambda name, initialize, loader: Class(name, known))
     jvm = SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(Class=java, Object=object)))
-    planner = SimpleNamespace(getClass=lambda: SimpleNamespace(getClassLoader=lambda: "Flink's"))
+    cluster = SimpleNamespace(invalidateMetadataQuery=lambda: became.append("forgotten"))
+    context = SimpleNamespace(getCluster=lambda: cluster)
+    planner = SimpleNamespace(
+        getClass=lambda: SimpleNamespace(getClassLoader=lambda: "Flink's"), plannerContext=lambda: context
+    )
     with imported("program.planner") as module:
         monkeypatch.setattr(
             module, "get_gateway", lambda: SimpleNamespace(jvm=jvm, new_array=lambda kind, length: [None] * length)
@@ -40,7 +45,7 @@ def test_a_thread_that_has_no_metadata_gets_flinks(before: Any, then: list[str],
     assert became == then
 
 
-def test_a_flink_that_is_another_inside_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_flink_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuses() -> Any:
         raise Py4JError("Method getPlanner([]) does not exist")
 
