@@ -190,8 +190,8 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
         raise ConfigError(f"{name}:{line or text.count(chr(10)) + 1}: the file is no TOML: {why}") from None
     except ValueError:
         # Python reads no number of so many digits
-        line = next((at for at, one in enumerate(text.splitlines(), 1) if re.search(r"[0-9_]{4300}", one)), 1)
-        raise ConfigError(f"{name}:{line}: {LONG_NUMBER}") from None
+        long = next((at for at, one in enumerate(text.splitlines(), 1) if re.search(r"[0-9_]{4300}", one)), 1)
+        raise ConfigError(f"{name}:{long}: {LONG_NUMBER}") from None
     except RecursionError:
         raise ConfigError(f"job file {name}: a value is nested more than {_DEEPEST} deep") from None
 

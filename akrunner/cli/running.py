@@ -162,8 +162,9 @@ def _plan(
     """
     rows = words["dry_run_rows"]
     if rows is not None and (not rows.isdecimal() or not rows.strip("0") or len(rows) > _MOST_DIGITS):
+        said = rows if len(rows) <= _MOST_DIGITS else shown(rows)
         raise akrunner.ConfigError(
-            f"--dry-run={shown(rows)}: over how many rows is the script tried? Give a whole number from 1 on, --dry-run=5"
+            f"--dry-run={said}: over how many rows is the script tried? Give a whole number from 1 on, --dry-run=5"
         )
     try_rows = int(rows) if rows is not None else None
     meant = {name: value for name, value in options.items() if name not in ("observer", "remove_checkpoint_before_training")}

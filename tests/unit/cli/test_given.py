@@ -23,9 +23,11 @@ class Enough(akrunner.ConfigError):
 
 @pytest.mark.parametrize("more", ["--tables odps://p/tables/a", "--output-tables odps://p/tables/c"])
 def test_defaults_of_an_input_mean_nothing_to_a_script_that_asks_for_tables(
-    more: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The function itself is called, which is told of no option that the line lacks."""
+    # not where the tables of the person are who runs the tests
+    monkeypatch.setenv("AKRUNNER_TABLES", str(tmp_path / "tables"))
     assert main(["run", str(tmp_path / "none.py"), *more.split(), "-q"]) == 2
     said = capsys.readouterr().err
     assert f"there is no table {more.split()[1]}" in said
