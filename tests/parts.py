@@ -31,6 +31,8 @@ import psutil
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
+from akrunner.launch import cgroups
+from akrunner.launch.capacity import memory_left
 from tests import guard_forks, hosts, java, starts
 from tests.processes import number_of
 
@@ -48,9 +50,9 @@ UNMARKED = {
 @pytest.hookimpl
 def pytest_number_of_processes(config: pytest.Config) -> int:
     """What `--processes auto` means: tests wait for processes, and for each other's patience, as long as they compute. With two for each core, a tenth of
-    the time of two cores is left."""
+    the time of two cores is left. In a container that may use two of a machine's 64 cores, two are meant."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 2 * cores + 1
+    return 2 * max(1, round(min(cores, cgroups.cores() or cores))) + 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -268,7 +270,7 @@ def _fits_in_memory() -> bool:
         return False
     # tests run what they have written
     usable = not place.f_flag & os.ST_NOEXEC and os.access(_MEMORY, os.W_OK)
-    return usable and place.f_bavail * place.f_frsize > _SPACE and psutil.virtual_memory().available > _AVAILABLE
+    return usable and place.f_bavail * place.f_frsize > _SPACE and memory_left() > _AVAILABLE
 
 
 def _have_base_temp(config: pytest.Config) -> None:

@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from akrunner.launch import cgroups
+from tests import parts
 from tests.parts import UNMARKED, left_out
 
 
@@ -38,3 +40,12 @@ FAST = "not flink and not tensorflow and not matrix and not slow"
 )
 def test_files_that_are_left_out_as_a_whole(line: str, expression: str, left: bool) -> None:
     assert left_out(f"import pytest\n\n{line}\n\n\n@pytest.mark.slow\ndef test() -> None: ...\n", expression) == left
+
+
+@pytest.mark.parametrize(("limit", "number"), [(None, 17), (2.0, 5), (0.5, 3), (64.0, 17)])
+def test_a_container_s_share_of_the_cores_bounds_how_many_processes_run_tests(
+    monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config, limit: float | None, number: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    monkeypatch.setattr(cgroups, "cores", lambda: limit)
+    assert parts.pytest_number_of_processes(pytestconfig) == number
