@@ -72,6 +72,21 @@ def why_not(error: ValueError) -> str:
     return LONG_NUMBER if "set_int_max_str_digits" in str(error) else str(error)
 
 
+def has_long_number(value: Any) -> bool:
+    """Whether a value is a whole number of thousands of digits, or a list or dict of plain values that holds one."""
+    if isinstance(value, Mapping):
+        return any(map(has_long_number, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(has_long_number, value))
+    return isinstance(value, int) and value.bit_length() > 3 * _LONGEST_WHOLE
+
+
+def _check_digits(name: str, value: Any) -> None:
+    """Raises: ConfigError: the value is a whole number of thousands of digits, of which Python makes no text."""
+    if isinstance(value, int) and has_long_number(value):
+        raise ConfigError(f"{name} is a number of more than {_LONGEST_WHOLE - 500} digits; give text")
+
+
 def counted(number: int, what: str) -> str:
     """Return a number with its noun, such as "1 file", "2,000 files"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
@@ -251,7 +266,7 @@ def check_environment(name: str, env: Any) -> dict[str, str]:
 
     Raises: ConfigError: no process can be given such variables, or one of them is set by akrunner itself.
     """
-    items = [(key, _written(value)) for key, value in _items(name, env)]
+    items = [(key, _written(f"{name}: {shown(key)}", value)) for key, value in _items(name, env)]
     for key, value in items:
         if not isinstance(key, str) or not isinstance(value, str):
             what = (
@@ -280,8 +295,9 @@ def check_environment(name: str, env: Any) -> dict[str, str]:
     return dict(items)
 
 
-def _written(value: Any) -> Any:
-    """Return a number as its text, any other value unchanged."""
+def _written(name: str, value: Any) -> Any:
+    """Return a number as its text, any other value unchanged. Raises: ConfigError: the number has thousands of digits."""
+    _check_digits(name, value)
     return str(value) if type(value) in (int, float) else value
 
 
@@ -296,6 +312,7 @@ def check_arguments(name: str, given: Any) -> tuple[str, ...]:
     for i, one in enumerate(_listed(name, given, "texts", ConfigError)):
         if isinstance(one, bool) or not isinstance(one, (str, int, float, os.PathLike)):
             raise ConfigError(f"{name}[{i}] must be a text, as on a command line, not {of_type(one)}")
+        _check_digits(f"{name}[{i}]", one)
         text = check_path(f"{name}[{i}]", one) if isinstance(one, os.PathLike) else str(one)
         _check_characters(f"{name}[{i}]", text, ConfigError)
         found.append(text)
@@ -342,6 +359,7 @@ def check_params(name: str, given: Any) -> dict[str, Any]:
         if isinstance(value, Mapping):
             for key, inner in _items(path, value):
                 if not isinstance(key, str):
+                    _check_digits(f"{_cut(path)} has a key that", key)
                     raise ConfigError(
                         f"{_cut(path)} has the key {shown(key)}: JSON has only text for keys; write {str(key)!r}"
                         if isinstance(key, (bool, int, float))
@@ -382,8 +400,7 @@ def _check_scalar(path: str, value: Any) -> None:
             raise ConfigError(f"{_cut(path)} is {float(value)}: JSON has no such number; leave it out, or give text")
         return
     if isinstance(value, int):
-        if value.bit_length() > 3 * _LONGEST_WHOLE:
-            raise ConfigError(f"{_cut(path)} is a number of more than {_LONGEST_WHOLE - 500} digits; give text")
+        _check_digits(_cut(path), value)
         return
     hint = ""
     if type(value).__module__.partition(".")[0] == "numpy":

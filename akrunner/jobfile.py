@@ -27,7 +27,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from akrunner.checks import LONG_NUMBER, check_path, check_replaces_nothing, nearest_file, shown
+from akrunner.checks import LONG_NUMBER, check_path, check_replaces_nothing, has_long_number, nearest_file, shown
 from akrunner.errors import CallError, ConfigError
 from akrunner.foreign import ours
 from akrunner.options import VERBS, Option, misfit, named, of_command, of_verb
@@ -144,7 +144,7 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
     said = found.pop(VERB, "")
     if said not in ("", *HEADS) or said == "plan":
         raise ConfigError(
-            f"{name}:{lines.get(VERB, 1)}: verb is {said!r}; it is run, train, stream, predict or predict_stream{_near(said)}"
+            f"{name}:{lines.get(VERB, 1)}: verb is {shown(said)}; it is run, train, stream, predict or predict_stream{_near(said)}"
         )
     meant = said or "run" if verb == "plan" else verb
     if said and said != meant and {said, meant} != {"predict", "predict_stream"}:
@@ -166,8 +166,10 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
             raise ConfigError(f"{at}: {misfit([key], meant, [*taken, *known, VERB, SUBSTITUTE])}")
         value = _substituted(value, variables)
         _check_kind(at, options[key], value)
+        inside = value if isinstance(value, dict) else {}
+        places = {one: f"{name}:{lines.get(f'{key}.{one}', lines.get(key, 1))}" for one in inside}
+        _check_digits(at, key, value, places)
         if key in ("env", "user_params"):
-            places = {one: f"{name}:{lines.get(f'{key}.{one}', lines.get(key, 1))}" for one in value}
             value = _texts(places, value) if key == "env" else _params(places, value)
         values[key] = _whole(options[key], value, os.path.dirname(name))
     head = HEADS[meant]
@@ -406,6 +408,20 @@ def _check_kind(at: str, option: Option, value: Any) -> None:
         raise ConfigError(f"{at}: {option.name} = {_written(value)}: there must be at least {option.least}")
 
 
+def _check_digits(at: str, key: str, value: Any, places: Mapping[str, str]) -> None:
+    """Check that Python can write the numbers of a value as text: its TOML reader reads longer ones, in hexadecimal digits.
+
+    Args: at: the line of the key, "job.toml:3"; places: as for `_texts`, if the value is a table.
+    Raises: ConfigError: a number has thousands of digits.
+    """
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        if has_long_number(inner):
+            how = "write it as text" if key in MERGED else "give a smaller one"
+            raise ConfigError(f"{places[name]}: {key}: {name} = {_written(inner)}: a number has thousands of digits; {how}")
+    if has_long_number(value):
+        raise ConfigError(f"{at}: {key} = {_written(value)}: a number has thousands of digits; give a smaller one")
+
+
 def _texts(places: Mapping[str, str], variables: Mapping[str, Any]) -> dict[str, str]:
     """Return environment variables as texts, with numbers written as text.
 
@@ -422,14 +438,12 @@ def _params(places: Mapping[str, str], params: Mapping[str, Any]) -> Any:
     """Return params that JSON can hold, with dates and times as their texts.
 
     Args: places: name -> the line of the param, as for `_texts`.
-    Raises: ConfigError: a number is nan or inf, or has thousands of digits.
+    Raises: ConfigError: a number is nan or inf.
     """
     for name, value in params.items():
         try:
             json.dumps(without_times(value), allow_nan=False)
-        except ValueError as e:
-            if "digits" in str(e):
-                raise ConfigError(f"{places[name]}: user_params: {name} = {_written(value)}: {LONG_NUMBER}") from None
+        except ValueError:
             raise ConfigError(
                 f"{places[name]}: user_params: {name} = {_written(value)}: JSON, in which a script gets its params, has no "
                 "nan and no inf; write it as text, and make it a number in the script"

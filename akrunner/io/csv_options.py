@@ -201,7 +201,7 @@ def _pairs(given: str, parameter: str) -> dict[str, str]:
 
 def _known(key: Any, parameter: str) -> str:
     if not isinstance(key, str) or key not in KEYS:
-        raise ConfigError(f"{parameter}: there is no key {key!r:.100}; keys: {', '.join(KEYS)}{nearest(str(key), list(KEYS))}")
+        raise ConfigError(f"{parameter}: there is no key {shown(key)}; keys: {', '.join(KEYS)}{nearest(key, list(KEYS))}")
     return key
 
 

@@ -75,7 +75,7 @@ METHODS = (
 HOSTILE: tuple[Callable[[], Any], ...] = (
     object, lambda: None, lambda: math.nan, lambda: -1, lambda: 2**70, lambda: b"bytes", lambda: "\0", lambda: lambda: None, lambda: "",
     lambda: {}, lambda: [], lambda: [None], lambda: {None: 1}, lambda: "\ud800", lambda: np.arange(3), lambda: True, lambda: int,
-    lambda: "x" * 10_000, lambda: pa.schema([]), broken, *(method(name) for name in METHODS),
+    lambda: 10**5000, lambda: [10**5000], lambda: {"a": 10**5000}, lambda: {10**5000: 1}, lambda: "x" * 10_000, lambda: pa.schema([]), broken, *(method(name) for name in METHODS),
 )  # fmt: skip
 
 

@@ -73,6 +73,21 @@ def test_an_error_has_the_way_to_it(value: Any, words: str) -> None:
         check_params("user_params", value)
 
 
+@pytest.mark.parametrize(
+    ("check", "value", "words"),
+    [
+        (check_environment, {"A": 10**5000}, "given: 'A' is a number of more than 3500 digits; give text"),
+        (check_arguments, ["a", 10**5000], r"given\[1\] is a number of more than 3500 digits; give text"),
+        (check_params, {"a": [10**5000]}, r"given\['a'\]\[0\] is a number of more than 3500 digits; give text"),
+        (check_params, {10**5000: 1}, "given has a key that is a number of more than 3500 digits; give text"),
+        (check_params, {"a": {-(10**5000): 1}}, r"given\['a'\] has a key that is a number of more than 3500 digits"),
+    ],
+)
+def test_a_number_of_which_python_makes_no_text_is_refused(check: Any, value: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        check("given", value)
+
+
 def test_values_of_variables_are_never_shown() -> None:
     for env in ({"KEY": "s3cret\0"}, {"KEY": "s3cret" * 50_000}, {"A=B": "s3cret"}, {"KEY": "s3cret\ud800"}):
         with pytest.raises(ConfigError) as caught:
