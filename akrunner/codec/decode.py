@@ -263,11 +263,25 @@ def _named(field: Field) -> str:
     return f"the schema's {field.type}"
 
 
+#: spans up to which all their octets are taken at once: for few spans a call of numpy costs more than what it computes
+_FEW = 1000
+
+
 def _varints_at(buffer: U8, start: I64, length: I64) -> tuple[I64, Mask]:
     """Return (value, whether the span is exactly one varint) for each span."""
-    value = np.zeros(len(start), np.uint64)
     ok = (length > 0) & (length <= 10)
-    for i in range(int(min(length.max(initial=0), 10))):
+    longest = int(min(length.max(initial=0), 10))
+    if longest > 1 and len(start) <= _FEW:
+        # [octets, spans]
+        place = np.arange(longest)[:, None]
+        within = place < length
+        octets = buffer[np.where(within, start + place, 0)]
+        ok &= (~within | ((octets >= 0x80) == (place < length - 1))).all(axis=0)
+        parts = np.where(within, octets & 0x7F, 0).astype(np.uint64) << (7 * place).astype(np.uint64)
+        return np.bitwise_or.reduce(parts, axis=0, dtype=np.uint64).view(np.int64), ok
+    # octet by octet, which takes less memory
+    value = np.zeros(len(start), np.uint64)
+    for i in range(longest):
         inside = i < length
         octet = buffer[np.where(inside, start + i, 0)]
         value |= np.where(inside, octet & 0x7F, 0).astype(np.uint64) << np.uint64(7 * i)

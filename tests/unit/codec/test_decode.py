@@ -155,3 +155,19 @@ def test_the_last_value_that_fits(kind: pa.DataType, number: int, want: Any) -> 
 def test_a_column_of_nulls_takes_rows_without_it() -> None:
     found = decoded(schema_of(pa.null()), [b"", b""])
     assert found.column(0).type == pa.null() and found.num_rows == 2
+
+
+@pytest.mark.parametrize("count", [30, 3000])
+def test_numbers_of_all_lengths_in_few_rows_and_in_many(count: int) -> None:
+    """Few are decoded all at once, many octet by octet; both name a row that holds two numbers, or half of one."""
+    given = [(-1) ** i * (1 << i % 64) - i for i in range(count)]
+    numbers = [min(max(one, -(2**63)), 2**63 - 1) for one in given]
+
+    def blob(*values: int) -> bytes:
+        return example("a", 3, field(1, b"".join(varint(one % 2**64) for one in values)))
+
+    blobs = [blob(one) for one in numbers]
+    assert decoded("a bigint", blobs)["a"].to_pylist() == numbers
+    for wrong in (blob(7, 7), example("a", 3, field(1, b"\x87"))):
+        with pytest.raises(DataError, match=rf"row {count - 4}\b"):
+            decoded("a bigint", [*blobs[:-4], wrong, *blobs[-3:]])
