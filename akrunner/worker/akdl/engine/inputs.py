@@ -7,6 +7,8 @@ from typing import Any, Callable, Dict, List, Optional
 
 import tensorflow as tf
 
+from akrunner.worker import tf_data
+
 #: Alink's names of types -> TensorFlow's types. An Example has only one type of float and one of int
 dtype_str_map = {
     "byte": tf.int8,
@@ -66,6 +68,7 @@ def get_example_parser(feature_specs: Dict[str, Any], label_col: Optional[str]) 
     cast = {name: spec.dtype for name, spec in feature_specs.items() if getattr(spec, "dtype", tf.int64) not in _HELD}
     held = {name: spec._replace(dtype=tf.int64) if name in cast else spec for name, spec in feature_specs.items()}
 
+    @tf_data.as_written
     def parse(record: Any) -> Any:
         features = tf.io.parse_single_example(record, held)
         for name, dtype in cast.items():

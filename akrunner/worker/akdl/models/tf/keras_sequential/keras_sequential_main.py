@@ -11,6 +11,11 @@ import tensorflow as tf
 from akdl.engine.inputs import dtype_str_map
 from akdl.engine.train import check_keras, train_keras_model
 
+from akrunner.worker import tf_data
+
+#: rows of a file of at most so many bytes are parsed once for all epochs: TensorFlow takes longer to begin with the functions that parse them
+_FEW_BYTES = 4 << 20
+
 
 def main(task_config: Any) -> None:
     """Train the model on one tensor column of a train job, and export it.
@@ -36,16 +41,20 @@ def main(task_config: Any) -> None:
     if started is not None and os.path.exists(started):
         model.load_weights(started)
 
+    path = task_config.dataset_file
+    few = os.path.getsize(path) <= _FEW_BYTES
+
     def only_tensor(rows: Any) -> Any:
+        @tf_data.as_written
         def pair(features: Dict[str, Any], target: Any) -> Tuple[Any, Any]:
             values = features[column]
             return (values if dtype == "string" else tf.cast(values, tf.float32)), target
 
-        return rows.map(pair)
+        pairs = rows.map(pair)
+        return pairs.cache() if few else pairs
 
     label = params["label_col"]
     label_dtype = params.get("label_type", "long" if classes > 1 else "float").lower()
-    path = task_config.dataset_file
     train_keras_model(
         model,
         {
