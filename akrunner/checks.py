@@ -40,6 +40,8 @@ _DEEPEST = 200
 _MOST_PARAMS_BYTES = 64 << 20
 #: digits of a whole number; Python does not read much longer numbers from text
 _LONGEST_WHOLE = 4000
+#: digits of the largest number that a text may hold: more rows than any table has, and it fits into 64 bits
+MOST_DIGITS = 18
 #: what is said of a text whose numbers Python does not read or write
 LONG_NUMBER = "a number in it has thousands of digits; write it as text"
 _HOST = re.compile(r"[A-Za-z0-9_.:%\[\]-]{1,253}")
@@ -79,6 +81,12 @@ def has_long_number(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(has_long_number, value))
     return isinstance(value, int) and value.bit_length() > 3 * _LONGEST_WHOLE
+
+
+def whole_of(text: str) -> int | None:
+    """Return the whole number that ASCII digits write; None if the text is no such number, or has more than 18 digits."""
+    digits = text.lstrip("0")
+    return int(digits or "0") if text.isascii() and text.isdigit() and len(digits) <= MOST_DIGITS else None
 
 
 def _check_digits(name: str, value: Any) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import IO, Any, TypeVar
 
 from akrunner import leftovers
-from akrunner.checks import check_path, holds_no_files, shown
+from akrunner.checks import MOST_DIGITS, check_path, holds_no_files, shown, whole_of
 from akrunner.errors import ConfigError, SourceError, WriteError
 from akrunner.foreign import in_words, redacted
 from akrunner.io.commits import may_be_written
@@ -39,8 +39,6 @@ _TEXT = 1 << 20
 _SHORT = 80
 #: so many bad messages are known again if they come again, and so many files; those before them were read long ago
 _KNOWN = 100_000
-#: the digits of the largest limit: more rows than any table has, and it fits into 64 bits
-_DIGITS = 18
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _Value = TypeVar("_Value")
 _REPAIR = "repair the rows, give input_schema= (--input-schema) if the columns' types are not these, or raise max_bad_rows="
@@ -86,13 +84,13 @@ class Limit:
             found = _SHARE.fullmatch(given)
             if found is not None and float(found[1]) <= 100:
                 return cls(None, float(found[1]) / 100)
-            digits = given.strip().lstrip("0")
-            if given.strip().isascii() and given.strip().isdigit() and len(digits) <= _DIGITS:
-                return cls(int(digits or "0"))
-        elif isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 10**_DIGITS:
+            rows = whole_of(given.strip())
+            if rows is not None:
+                return cls(rows)
+        elif isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 10**MOST_DIGITS:
             return cls(given)
         raise ConfigError(
-            f"max_bad_rows (--max-bad-rows) must be a number of rows below 10^{_DIGITS}, or a share like '1%', not {shown(given)}"
+            f"max_bad_rows (--max-bad-rows) must be a number of rows below 10^{MOST_DIGITS}, or a share like '1%', not {shown(given)}"
         )
 
     def __str__(self) -> str:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from akrunner.checks import whole_of
 from akrunner.errors import ConfigError
 from akrunner.foreign import redacted
 from akrunner.tables import shown
@@ -102,10 +103,11 @@ def _unknown(word: str, parts: Sequence[tuple[str, str]]) -> str:
 
 
 def _number(value: str) -> int:
-    if not value.isdecimal():
+    number = whole_of(value)
+    if number is None:
         raise ConfigError(f"odpscmd: -k {value[:20]!r}: which statement is to be the first? -k 1, -k 2, ...")
     # for the client, -k 0 means all statements
-    return max(1, int(value))
+    return max(1, number)
 
 
 def as_printed(statement: str, rows: pa.Table, machine: bool) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from akrunner.checks import shown
 from akrunner.errors import ConfigError, PythonEnvError, SinkError, SourceError
 from akrunner.foreign import redacted
 from akrunner.launch import capacity, devices, interpreters
@@ -386,7 +387,7 @@ def _hours(text: str) -> float | None:
     except ValueError:
         hours = -1.0
     if not 0 <= hours < 1e5:
-        raise ConfigError(f"-DmaxTrainingTimeInHour={text!r} must be a number of hours")
+        raise ConfigError(f"-DmaxTrainingTimeInHour={shown(text)} must be a number of hours")
     return hours * _SECONDS or None
 
 

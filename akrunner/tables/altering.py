@@ -18,7 +18,6 @@ _ANEW = "CREATE TABLE new AS SELECT ... FROM {} has the columns you name, and as
 _CONDITION = frozenset(("<", ">", "!", "and", "or", "not", "in", "like", "rlike", "between", "(", "is"))
 #: clauses that are accepted and change nothing
 _NOTHING = (
-    ("set", "lifecycle"),
     ("set", "comment"),
     ("set", "tblproperties"),
     ("enable", "lifecycle"),
@@ -56,7 +55,10 @@ def alter(words: Words, name: TableName, store: TableStore, partition: Callable[
         store.rename(name, new)
         return f"renamed {name.sql} to {new}", True
     of = partition() if words.peek().low == "partition" else name
-    if any(words.maybe(*one) for one in _NOTHING):
+    sets_days = words.maybe("set", "lifecycle")
+    if sets_days:
+        words.number("a number of days")
+    if sets_days or any(words.maybe(*one) for one in _NOTHING):
         if words.peek().low == "partition":
             of = partition()
         store.reading(of).close()

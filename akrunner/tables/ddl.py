@@ -195,6 +195,8 @@ def _skip(words: Words) -> None:
     while not words.done() and words.peek().low not in ("comment", "partitioned", "lifecycle", "as", *_STORED):
         if words.peek().text == "(":
             _parenthesised(words)
+        elif words.maybe("into"):
+            words.number("a number of buckets")
         else:
             words.take()
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from akrunner.checks import whole_of
 from akrunner.errors import ConfigError
 
 _TOKEN = re.compile(
@@ -202,11 +203,13 @@ class Words:
         return value
 
     def number(self, what: str) -> int:
+        """Take a whole number. Raises: ConfigError: none is next, or it has more than 18 digits."""
         token = self.take()
-        if not (token.text.isascii() and token.text.isdigit()):
+        found = whole_of(token.text)
+        if found is None:
             self._next -= 1
-            raise self.wrong(f"{what} was expected")
-        return int(token.text)
+            raise self.wrong(f"{what} was expected" + " (18 digits at most)" * token.text.isdecimal())
+        return found
 
     def rest(self) -> str:
         """Return the rest of the text, as written."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from akrunner.checks import nearest_file
+from akrunner.checks import nearest_file, shown, whole_of
 from akrunner.codec import write_examples
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
@@ -318,9 +318,10 @@ def _downloaded(reading: Reading, name: TableName, options: dict[str, str]) -> p
 def _limit(options: dict[str, str]) -> int | None:
     """Return the largest number of rows to download, None for all. Raises: ConfigError: the option is no number."""
     given = options.get("limit")
-    if given is not None and not (given.isascii() and given.isdigit()):
-        raise ConfigError(f"tunnel download: -limit {given} is no number of rows")
-    return int(given) if given is not None else None
+    found = whole_of(given) if given is not None else None
+    if given is not None and found is None:
+        raise ConfigError(f"tunnel download: -limit {shown(given)} is no number of rows (18 digits at most)")
+    return found
 
 
 def check_files(asked: Tunnel, folder: str) -> None:

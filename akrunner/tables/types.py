@@ -6,6 +6,7 @@ import re
 
 import pyarrow as pa
 
+from akrunner.checks import whole_of
 from akrunner.column_types import TABLE, UNITS, Family, type_of, wider
 from akrunner.errors import SchemaError
 
@@ -232,10 +233,10 @@ class _Parser:
         self._next()
         found: list[int] = []
         while True:
-            word: str | None = self._next()
-            if not word or not (word.isascii() and word.isdigit()):
+            number = whole_of(self._next())
+            if number is None:
                 raise self._wrong()
-            found.append(int(word))
+            found.append(number)
             if self._peek() != ",":
                 break
             self._next()

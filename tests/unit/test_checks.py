@@ -28,6 +28,7 @@ from akrunner.checks import (
     holds_no_files,
     nearest_file,
     shown,
+    whole_of,
 )  # fmt: skip
 from akrunner.cli.values import environment
 from akrunner.errors import ConfigError, ModelError, SinkError, SourceError
@@ -209,3 +210,23 @@ def test_the_word_that_is_meant_is_named() -> None:
         check_choice("data_format", "Column", ("examples", "columns"))
     with pytest.raises(ConfigError, match=r"give one of examples, columns$"):
         check_choice("data_format", "xyz", ("examples", "columns"))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("0007", 7),
+        ("9" * 18, 10**18 - 1),
+        ("0" * 9000 + "5", 5),
+        ("9" * 19, None),
+        ("9" * 9000, None),
+        ("-1", None),
+        ("²", None),
+        ("٣", None),
+        (" 1", None),
+        ("", None),
+    ],
+)
+def test_a_whole_number_has_ascii_digits_and_no_more_than_18(text: str, number: int | None) -> None:
+    assert whole_of(text) == number

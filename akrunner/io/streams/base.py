@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from akrunner.checks import shown
+from akrunner.checks import MOST_SECONDS, shown, whole_of
 from akrunner.errors import AkrunnerError, ConfigError, SourceError
 from akrunner.foreign import ours, redacted
 from akrunner.io.bad_rows import BadRows
@@ -310,8 +310,8 @@ class Address:
             found = float(text)
         except ValueError:
             found = -1.0
-        if not 0 < found < 1e9:
-            raise self.wrong(f"{name}={shown(text)}: give seconds, more than 0")
+        if not 0 < found < MOST_SECONDS:
+            raise self.wrong(f"{name}={shown(text)}: give seconds, more than 0 and less than {MOST_SECONDS:.0f}")
         return found
 
     @property
@@ -380,14 +380,15 @@ def _servers(address: Address, port: int) -> set[tuple[str, int]]:
     found: set[tuple[str, int]] = set()
     for server in address.hosts.rpartition("@")[2].split(","):
         host, colon, digits = server.rpartition(":")
-        if not colon or not digits.isdecimal():
-            host, digits = server, str(port)
+        number = whole_of(digits) if colon else None
+        if number is None:
+            host, number = server, port
         host = host.strip("[]").lower()
         try:
             told = {str(one[4][0]) for one in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
         except (OSError, UnicodeError):
             told = {host}
-        found |= {(one, int(digits)) for one in told}
+        found |= {(one, number) for one in told}
     return found
 
 

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from akrunner.arrays import first_wrong
+from akrunner.checks import shown, whole_of
 from akrunner.column_types import is_octets
 from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.io.bad_rows import BadRows
@@ -177,16 +178,18 @@ def _host(host: str, address: Address) -> tuple[str, int]:
     name, colon, port = host.rpartition(":")
     if not colon or host.endswith("]"):
         return host.strip("[]"), _PORT
-    if not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise address.wrong(f"{port!r} is no port")
-    return name.strip("[]"), int(port)
+    number = whole_of(port)
+    if number is None or not 0 < number < 1 << 16:
+        raise address.wrong(f"{shown(port)} is no port")
+    return name.strip("[]"), number
 
 
 def _whole(address: Address, name: str, default: int) -> int:
     text = address.url.options.get(name, str(default))
-    if not text.isdecimal():
-        raise address.wrong(f"{name}={text}: give a whole number")
-    return int(text)
+    found = whole_of(text)
+    if found is None:
+        raise address.wrong(f"{name}={shown(text)}: give a whole number")
+    return found
 
 
 #: an entry: its number and its fields; None if it was deleted since it was given out

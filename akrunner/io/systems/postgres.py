@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from akrunner.checks import shown, whole_of
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import in_words, ours
 from akrunner.io import pg_ranges
@@ -135,9 +136,10 @@ class _Place:
         if self.decimals not in (None, *pg_types.DECIMALS):
             raise ConfigError(f"{self.shown}: decimals= is {' or '.join(pg_types.DECIMALS)}, not {self.decimals!r}")
         given = self.url.options.get("connections")
-        if given is not None and not (given.isdecimal() and 1 <= int(given) <= 64):
-            raise ConfigError(f"{self.shown}: connections= is a whole number from 1 to 64, not {given!r}")
-        self.connections = int(given) if given is not None else min(_CONNECTIONS, os.cpu_count() or 1)
+        number = whole_of(given) if given is not None else min(_CONNECTIONS, os.cpu_count() or 1)
+        if number is None or not 1 <= number <= 64:
+            raise ConfigError(f"{self.shown}: connections= is a whole number from 1 to 64, not {shown(given)}")
+        self.connections = number
 
     @property
     def libpq(self) -> dict[str, str]:

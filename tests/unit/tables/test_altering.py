@@ -143,6 +143,7 @@ def test_what_means_nothing_is_still_about_a_table_that_is_there(plain: LocalTab
         ("drop columns a", "are added, and not dropped"),
         ("drop column a", "are added, and not dropped"),
         ("partition (dt='1', n=1) rename to partition (dt='2', n=1)", "a partition can be touched, and no more"),
+        (f"set lifecycle {'9' * 5000}", "a number of days was expected (18 digits at most"),
         ("frobnicate", "ADD PARTITION, DROP PARTITION, ADD COLUMNS, RENAME TO or SET LIFECYCLE was expected"),
         ("add partition (dt='5', n=5) location 'x'", "nothing more was expected"),
         ("rename to u v", "nothing more was expected"),

@@ -117,6 +117,11 @@ def test_the_value_of_a_default_is_left_out(value: str) -> None:
         ("create table t (a bigint) partitioned by (a string)", "two columns are called 'a'"),
         ("create table t (a bigint) partitioned by (b double)", "partitioned by b, a double.* write b STRING"),
         ("create table t (a bigint) lifecycle x", "a number of days was expected"),
+        (f"create table t (a bigint) lifecycle {'9' * 5000}", "a number of days was expected .18 digits at most"),
+        (
+            f"create table t (a bigint) clustered by (a) into {'9' * 5000} buckets",
+            "a number of buckets was expected .18 digits",
+        ),
         ("create table t like u comment 'x'", "nothing more was expected"),
     ],
 )

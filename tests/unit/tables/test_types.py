@@ -53,6 +53,8 @@ def test_types_go_there_and_back(words: str, arrow: pa.DataType) -> None:
         "map<string>",
         "bigint x",
         "varchar(²)",
+        f"varchar({'9' * 5000})",
+        f"decimal({'9' * 5000}, 2)",
         "a" * 9999,
     ],
 )

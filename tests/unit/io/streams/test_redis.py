@@ -117,6 +117,7 @@ def test_where_it_connects_to(made: list[Redis]) -> None:
         ("redis://me:pass-w0rd@h/s?group=g", "REDISCLI_AUTH"),
         ("redis://h?group=g", "write redis://host"),
         ("redis://h:x/s?group=g", "is no port"),
+        (f"redis://h:{'9' * 5000}/s?group=g", "is no port"),
         ("redis://h/s", r"give \?group=NAME"),
         ("redis://h/s?group=g&db=x", "whole number"),
     ],
