@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import util
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -133,12 +133,10 @@ class Client:
         self.package = os.path.join(self.folder, PACKAGE)
         write_package(self.package, whole=False)
         self._log = open(os.path.join(self.folder, "flink.txt"), "ab")
-        # files that PyFlink and Java leave in the temp directory are removed with the folder; Java uses its quicker compiler,
-        # as it has no rows to work on
-        options = f"-Djava.io.tmpdir={self.folder} -XX:TieredStopAtLevel=1 {NO_FLIGHT_RECORDER} {os.environ.get('JAVA_TOOL_OPTIONS', '')}"
+        # files that PyFlink and Java leave in the temp directory are removed with the folder
         environ = {
             **os.environ, "JAVA_HOME": java, "PYTHONPATH": self.package, "_python_worker_execution_mode": "process",
-            "TMPDIR": self.folder, "JAVA_TOOL_OPTIONS": options,
+            "TMPDIR": self.folder, "JAVA_TOOL_OPTIONS": java_options(self.folder, os.environ),
         }  # fmt: skip
         if self._cluster is not None and self._cluster.headers:
             # credentials must not be seen by those who list processes
@@ -289,6 +287,14 @@ class Client:
             return ""
         traces = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
         return ": " + "\n".join(lines[traces[-1] :] if traces else lines[-1:]) if lines else ""
+
+
+def java_options(folder: str, environ: Mapping[str, str]) -> str:
+    """Return what JAVA_TOOL_OPTIONS is for the process: akrunner's options, then the user's, which count where they say something else.
+
+    Java uses its quicker compiler, as it has no rows to work on.
+    """
+    return f"-Djava.io.tmpdir={folder} -XX:TieredStopAtLevel=1 {NO_FLIGHT_RECORDER} {environ.get('JAVA_TOOL_OPTIONS', '')}"
 
 
 def brings_python(cluster: Address | None) -> bool:

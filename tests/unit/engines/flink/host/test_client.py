@@ -16,7 +16,8 @@ from zipimport import zipimporter
 
 import pytest
 
-from akrunner.engines.flink.host.client import Client, Submission, brings_python, write_package
+from akrunner.engines.flink.host.client import Client, Submission, brings_python, java_options, write_package
+from akrunner.engines.flink.host.java import NO_FLIGHT_RECORDER
 from akrunner.engines.flink.rest import Address
 from tests.unit.engines.flink.test_rest import answering, saying
 
@@ -165,3 +166,9 @@ def test_errors_have_their_codes_there(package: str) -> None:
     asked = "from akrunner.codes import code_of; print(code_of(['SourceError'], 'source: there is no file x'))"
     done = subprocess.run([sys.executable, "-c", asked], env={"PYTHONPATH": package}, capture_output=True, text=True, cwd="/")
     assert done.stdout == "AK301\n", done.stderr
+
+
+def test_users_options_for_java_come_behind_akrunners() -> None:
+    ours = f"-Djava.io.tmpdir=/t -XX:TieredStopAtLevel=1 {NO_FLIGHT_RECORDER}"
+    assert java_options("/t", {}).split() == ours.split()
+    assert java_options("/t", {"JAVA_TOOL_OPTIONS": "-Xmx1g -Da=b"}) == f"{ours} -Xmx1g -Da=b"
