@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import ConfigError, SourceError
+from akrunner.io import follow as follow_module
 from akrunner.io.follow import open_text
 from akrunner.io.formats import LINES, lines_of
 from akrunner.io.streams.counted import counted
@@ -175,9 +177,21 @@ def test_a_file_that_is_rotated_while_a_job_begins(tmp_path: Path, saved: bool) 
 
 
 @pytest.mark.parametrize("there", ["", "i\n", "i\n0\n"], ids=["empty", "names", "a row"])
-def test_a_file_that_was_empty_when_it_was_opened_is_known_by_what_was_read(tmp_path: Path, there: str) -> None:
+def test_a_file_that_was_empty_when_it_was_opened_is_known_by_what_was_read(
+    tmp_path: Path, there: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "app.csv"
     path.write_text(there)
+    waits, go_on, look = threading.Event(), threading.Event(), follow_module._check_there
+
+    def stop_behind_the_rows(fd: int, name: str) -> None:
+        look(fd, name)
+        if os.lseek(fd, 0, os.SEEK_CUR) == len("i\n0\n1\n2\n"):
+            waits.set()
+            go_on.wait(60)
+
+    # or else who reads on may see the file while it is empty, or read some bytes of what is written anew
+    monkeypatch.setattr(follow_module, "_check_there", stop_behind_the_rows)
 
     def follow() -> TableSource:
         fd = os.open(path, os.O_RDONLY)
@@ -189,12 +203,14 @@ def test_a_file_that_was_empty_when_it_was_opened_is_known_by_what_was_read(tmp_
     assert arriving is not None
     source = arriving.source
     source.connect()
-    path.write_text("i\n0\n1\n2\n")
+    with path.open("a") as file:
+        # it grows: it is never shorter than it was
+        file.write("i\n0\n1\n2\n".removeprefix(there))
     taken: list[int] = []
     while len(taken) < 3:
         batch = source.take(0.1)
         taken += batch.column(0).to_pylist() if batch is not None else []
-    # at once longer than before, so that who reads on does not see it
+    assert waits.wait(60)
     path.write_text("i\n5\n6\n7\n8\n9\n")
     place = source.reached()
     assert place["rows"] == 3 and source.reached() == place
@@ -202,6 +218,7 @@ def test_a_file_that_was_empty_when_it_was_opened_is_known_by_what_was_read(tmp_
         arriving.begin(place)
     path.write_text("i\n0\n1\n2\n3\n")
     arriving.begin(place)
+    go_on.set()
     arriving.close()
     for fd in fds:
         os.close(fd)
