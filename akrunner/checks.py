@@ -38,8 +38,10 @@ _PATH = re.compile(r"/|~|\.\.?(/|$)|[\w./ -]{0,200}\.[a-z]{1,5}$")
 _LONGEST_VARIABLE = 128 << 10
 _DEEPEST = 200
 _MOST_PARAMS_BYTES = 64 << 20
-#: digits of a whole number; Python does not read much longer numbers from text
-_LONGEST_WHOLE = 4000
+#: bits of a whole number, some 3,600 digits; Python writes no number of more than 4,300 digits as text
+_LONGEST_WHOLE = 12_000
+#: what is said of a longer one
+_THOUSANDS = "a number of thousands of digits"
 #: digits of the largest number that a text may hold: more rows than any table has, and it fits into 64 bits
 MOST_DIGITS = 18
 #: what is said of a text whose numbers Python does not read or write
@@ -63,8 +65,7 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
     except Exception:
-        # Python writes no number of more digits
-        text = f"a number of more than {_LONGEST_WHOLE} digits" if isinstance(value, int) else of_type(value)
+        text = _THOUSANDS if isinstance(value, int) else of_type(value)
     text = redacted(text)
     return text if len(text) <= 80 else text[:60] + f"... ({len(text)} characters)"
 
@@ -80,7 +81,7 @@ def has_long_number(value: Any) -> bool:
         return any(map(has_long_number, value.values()))
     if isinstance(value, (list, tuple)):
         return any(map(has_long_number, value))
-    return isinstance(value, int) and value.bit_length() > 3 * _LONGEST_WHOLE
+    return isinstance(value, int) and value.bit_length() > _LONGEST_WHOLE
 
 
 def whole_of(text: str) -> int | None:
@@ -90,9 +91,9 @@ def whole_of(text: str) -> int | None:
 
 
 def _check_digits(name: str, value: Any) -> None:
-    """Raises: ConfigError: the value is a whole number of thousands of digits, of which Python makes no text."""
+    """Raises: ConfigError: the value is a whole number of thousands of digits."""
     if isinstance(value, int) and has_long_number(value):
-        raise ConfigError(f"{name} is a number of more than {_LONGEST_WHOLE - 500} digits; give text")
+        raise ConfigError(f"{name} is {_THOUSANDS}; give text")
 
 
 def counted(number: int, what: str) -> str:

@@ -462,7 +462,13 @@ def _resources(error: BaseException) -> str:
     return _LIMITS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
 
 
+def _digits(error: BaseException) -> str:
+    """Of a number that Python does not write as text: its own words name a setting of Python's."""
+    return "a number has thousands of digits" if "set_int_max_str_digits" in _text(error) else ""
+
+
 _LOOKS: tuple[Callable[[BaseException], str], ...] = (
+    _digits,
     lambda error: _resources(error) if no_memory(error) else "",
     _locale,
     _package,

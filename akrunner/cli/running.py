@@ -11,7 +11,7 @@ from typing import Any, Literal
 import typer
 
 import akrunner
-from akrunner.checks import shown
+from akrunner.checks import MOST_DIGITS, shown, whole_of
 from akrunner.cli import detached, given, jobfiles, lines, show, streaming, tables
 from akrunner.cli.guarded import emit
 from akrunner.cli.keyed import KEYED
@@ -20,9 +20,6 @@ from akrunner.foreign import redacted
 from akrunner.io.limits import under
 from akrunner.planning.text import neat
 from akrunner.running.outputs import IN_MEMORY
-
-#: the digits of the largest `--dry-run=`
-_MOST_DIGITS = 18
 
 RUN_HELP = """
 Run SCRIPT over a table: each worker process gets its share of the rows and calls the script's main(task_config), or runs it as a program.
@@ -161,12 +158,12 @@ def _plan(
         form: the format of the rows if the command itself writes them, None if it does not.
     """
     rows = words["dry_run_rows"]
-    if rows is not None and (not rows.isdecimal() or not rows.strip("0") or len(rows) > _MOST_DIGITS):
-        said = rows if len(rows) <= _MOST_DIGITS else shown(rows)
+    try_rows = whole_of(rows) if rows is not None else None
+    if rows is not None and not try_rows:
+        said = rows if len(rows) <= MOST_DIGITS else shown(rows)
         raise akrunner.ConfigError(
             f"--dry-run={said}: over how many rows is the script tried? Give a whole number from 1 on, --dry-run=5"
         )
-    try_rows = int(rows) if rows is not None else None
     meant = {name: value for name, value in options.items() if name not in ("observer", "remove_checkpoint_before_training")}
 
     def planned(try_rows: int | None) -> akrunner.Plan:

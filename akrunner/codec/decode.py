@@ -271,6 +271,7 @@ def _varints_at(buffer: U8, start: I64, length: I64) -> tuple[I64, Mask]:
     """Return (value, whether the span is exactly one varint) for each span."""
     ok = (length > 0) & (length <= 10)
     longest = int(min(length.max(initial=0), 10))
+    # one octet each is one step of the loop below
     if longest > 1 and len(start) <= _FEW:
         # [octets, spans]
         place = np.arange(longest)[:, None]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import numbers
 import os
 import re
 import sys
@@ -87,8 +88,10 @@ class Limit:
             rows = whole_of(given.strip())
             if rows is not None:
                 return cls(rows)
-        elif isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 10**MOST_DIGITS:
-            return cls(given)
+        elif isinstance(given, numbers.Integral) and not isinstance(given, bool):
+            rows = int(given)
+            if 0 <= rows < 10**MOST_DIGITS:
+                return cls(rows)
         raise ConfigError(
             f"max_bad_rows (--max-bad-rows) must be a number of rows below 10^{MOST_DIGITS}, or a share like '1%', not {shown(given)}"
         )

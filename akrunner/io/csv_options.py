@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from akrunner.checks import check_text, shown
+from akrunner.checks import check_text, shown, whole_of
 from akrunner.errors import ConfigError
 from akrunner.schema import repeated
 from akrunner.wire.near import nearest
@@ -270,8 +270,9 @@ def _comment(parameter: str, key: str, value: Any) -> str:
 
 
 def _skip(parameter: str, key: str, value: Any) -> int:
-    if isinstance(value, str) and value.strip().isdecimal() and len(value) <= len(str(_MOST_LINES)):
-        value = int(value)
+    if isinstance(value, str):
+        number = whole_of(value.strip())
+        value = value if number is None else number
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_LINES:
         raise ConfigError(f"{parameter}: {key}={shown(value)}: it is the number of first lines to leave out")
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 
+from akrunner.checks import shown
 from akrunner.errors import ConfigError
 
 #: tensorflow, tensorflow1150, tensorflow1120_cpu_ext, tensorflow180_hvd_test, TensorFlow2.3
@@ -51,7 +52,7 @@ def environment_of(name: str) -> tuple[str, list[str]]:
     if major == 2:
         return ("tf2.3", notes) if minor <= 3 else ("tf2", notes)
     raise ConfigError(
-        f"-name {name}: there is no TensorFlow {major}; write tensorflow1150, or choose by python_env= (--python-env)"
+        f"-name {shown(name)}: there is no TensorFlow {major}; write tensorflow1150, or choose by python_env= (--python-env)"
     )
 
 
@@ -66,7 +67,8 @@ def _version(digits: str) -> tuple[int, int] | None:
     """Return the major and minor version: (1, 15) for "1150", "115" and "1.15"; None for ""."""
     if "." in digits:
         parts = [part for part in digits.split(".") if part]
-        return (int(parts[0]), int(parts[1])) if len(parts) > 1 else (int(parts[0]), 0) if parts else None
+        # more than any version has, and no more than Python reads as a number
+        return (int(parts[0][:9]), int(parts[1][:9]) if len(parts) > 1 else 0) if parts else None
     if not digits:
         return None
     major, rest = int(digits[0]), digits[1:]

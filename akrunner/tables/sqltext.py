@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from akrunner.checks import whole_of
+from akrunner.checks import MOST_DIGITS, whole_of
 from akrunner.errors import ConfigError
 
 _TOKEN = re.compile(
@@ -203,12 +203,13 @@ class Words:
         return value
 
     def number(self, what: str) -> int:
-        """Take a whole number. Raises: ConfigError: none is next, or it has more than 18 digits."""
+        """Take a whole number. Raises: ConfigError: none is next, or it has more than `MOST_DIGITS` digits."""
         token = self.take()
         found = whole_of(token.text)
         if found is None:
             self._next -= 1
-            raise self.wrong(f"{what} was expected" + " (18 digits at most)" * token.text.isdecimal())
+            long = f" ({MOST_DIGITS} digits at most)" if len(token.text) > MOST_DIGITS else ""
+            raise self.wrong(f"{what} was expected{long}")
         return found
 
     def rest(self) -> str:

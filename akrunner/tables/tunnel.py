@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from akrunner.checks import nearest_file, shown, whole_of
+from akrunner.checks import MOST_DIGITS, nearest_file, shown, whole_of
 from akrunner.codec import write_examples
 from akrunner.errors import ConfigError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
@@ -320,7 +320,7 @@ def _limit(options: dict[str, str]) -> int | None:
     given = options.get("limit")
     found = whole_of(given) if given is not None else None
     if given is not None and found is None:
-        raise ConfigError(f"tunnel download: -limit {shown(given)} is no number of rows (18 digits at most)")
+        raise ConfigError(f"tunnel download: -limit {shown(given)} is no number of rows, of {MOST_DIGITS} digits at most")
     return found
 
 

@@ -77,11 +77,11 @@ def test_an_error_has_the_way_to_it(value: Any, words: str) -> None:
 @pytest.mark.parametrize(
     ("check", "value", "words"),
     [
-        (check_environment, {"A": 10**5000}, "given: 'A' is a number of more than 3500 digits; give text"),
-        (check_arguments, ["a", 10**5000], r"given\[1\] is a number of more than 3500 digits; give text"),
-        (check_params, {"a": [10**5000]}, r"given\['a'\]\[0\] is a number of more than 3500 digits; give text"),
-        (check_params, {10**5000: 1}, "given has a key that is a number of more than 3500 digits; give text"),
-        (check_params, {"a": {-(10**5000): 1}}, r"given\['a'\] has a key that is a number of more than 3500 digits"),
+        (check_environment, {"A": 10**5000}, "given: 'A' is a number of thousands of digits; give text"),
+        (check_arguments, ["a", 10**5000], r"given\[1\] is a number of thousands of digits; give text"),
+        (check_params, {"a": [10**5000]}, r"given\['a'\]\[0\] is a number of thousands of digits; give text"),
+        (check_params, {10**5000: 1}, "given has a key that is a number of thousands of digits; give text"),
+        (check_params, {"a": {-(10**5000): 1}}, r"given\['a'\] has a key that is a number of thousands of digits"),
     ],
 )
 def test_a_number_of_which_python_makes_no_text_is_refused(check: Any, value: Any, words: str) -> None:

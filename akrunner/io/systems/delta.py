@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from akrunner import leftovers
+from akrunner.checks import whole_of
 from akrunner.column_types import is_octets
 from akrunner.errors import SinkError, SourceError, WriteError
 from akrunner.foreign import ours
@@ -214,15 +215,16 @@ def _at_version(place: Url) -> Any:
     version, moment = place.options.get("version"), place.options.get("timestamp")
     if version is not None and moment is not None:
         raise SourceError(f"source: {place.shown}: version= and timestamp= name two states of the table; give one")
-    if version is not None and not re.fullmatch(r"[0-9]{1,18}", version):
+    number = whole_of(version) if version is not None else None
+    if version is not None and number is None:
         raise SourceError(f"source: {place.shown}: version= is a whole number, not {version!r}")
     latest = _table(_place(place))
     if latest is None:
         raise SourceError(f"source: {place.shown}: there is no Delta table (a directory with _delta_log in it)")
-    if version is not None:
-        if int(version) > latest.version():
-            raise SourceError(f"source: {place.shown}: there is no version {version}; the newest is {latest.version()}")
-        latest.load_as_version(int(version))
+    if number is not None:
+        if number > latest.version():
+            raise SourceError(f"source: {place.shown}: there is no version {number}; the newest is {latest.version()}")
+        latest.load_as_version(number)
     if moment is not None:
         _load_at(latest, moment, place.shown)
     return latest

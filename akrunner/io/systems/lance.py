@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from akrunner.checks import whole_of
 from akrunner.errors import SinkError, SourceError
 from akrunner.foreign import ours
 from akrunner.io import datasets
@@ -87,9 +88,10 @@ def _place(place: Url) -> str:
 
 def _version(place: Url) -> int | None:
     given = place.options.get("version")
-    if given is not None and not (given.isdecimal() and len(given) < 19):
+    version = whole_of(given) if given is not None else None
+    if given is not None and version is None:
         raise SourceError(f"source: {place.shown}: version= is a whole number, not {given!r}")
-    return int(given) if given is not None else None
+    return version
 
 
 def _dataset(uri: str, version: int | None = None) -> Any | None:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from akrunner.codec import decode
 from akrunner.codec.decode import decode_examples, decode_ranges
 from akrunner.codec.encode import encode_examples
 from akrunner.codec.protobuf import varint
@@ -157,7 +158,7 @@ def test_a_column_of_nulls_takes_rows_without_it() -> None:
     assert found.column(0).type == pa.null() and found.num_rows == 2
 
 
-@pytest.mark.parametrize("count", [30, 3000])
+@pytest.mark.parametrize("count", [30, decode._FEW, decode._FEW + 1, 3000])
 def test_numbers_of_all_lengths_in_few_rows_and_in_many(count: int) -> None:
     """Few are decoded all at once, many octet by octet; both name a row that holds two numbers, or half of one."""
     given = [(-1) ** i * (1 << i % 64) - i for i in range(count)]

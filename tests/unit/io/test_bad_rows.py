@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from akrunner.errors import ConfigError, SourceError, WriteError
@@ -49,6 +50,7 @@ def test_fail_needs_nothing() -> None:
         ("00", Limit(0)),
         ("1%", Limit(None, 0.01)),
         (" 0.5 % ", Limit(None, 0.005)),
+        (np.int64(5), Limit(5)),
     ],
 )
 def test_a_limit_is_a_number_or_a_share(given: Any, limit: Limit) -> None:

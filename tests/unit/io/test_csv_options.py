@@ -44,7 +44,7 @@ def test_what_is_given(given: Any, wanted: CsvOptions) -> None:
         ("header=a,a", "two columns are called 'a'"),
         ("encoding=rot13", "knows no such encoding"),
         ({"skip": -1}, "skip=-1: it is the number of first lines"),
-        ({10**5000: 1}, "there is no key a number of more than 4000 digits; keys: "),
+        ({10**5000: 1}, "there is no key a number of thousands of digits; keys: "),
         ({"null": 5}, "null=5: text is needed"),
         (5, "give text like"),
     ],

@@ -21,6 +21,7 @@ from akrunner.pai_mode.algorithms import environment_of
         ("tensorflow2.3_gpu", "tf2.3", ""),
         ("tensorflow24", "tf2", ""),
         ("tensorflow2.10", "tf2", ""),
+        (f"tensorflow2.{'9' * 5000}", "tf2", ""),
         ("tensorflow_gpu_230", "tf2.3", ""),
     ],
 )
@@ -52,6 +53,7 @@ def test_each_thing_that_is_not_as_on_pai_has_its_own_note() -> None:
         ("tensorflow1150x", "did you mean tensorflow1150"),
         ("tensorflow3", "there is no TensorFlow 3; write tensorflow1150"),
         ("tensorflow0", "there is no TensorFlow 0"),
+        (f"tensorflow{'9' * 5000}.1", "-name .* there is no TensorFlow 999999999;"),
         ("logisticregression_binary", "-name logisticregression_binary is an algorithm of PAI's own"),
     ],
 )

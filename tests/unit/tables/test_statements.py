@@ -161,7 +161,7 @@ def test_functions_and_comparisons_mean_what_they_mean_in_maxcompute(store: Loca
         ("set x", ConfigError, "SET key=value"),
         ("tunnel upload nope t", SourceError, "there is no file nope"),
         ("tunnel download t out.csv -limit ten", ConfigError, "-limit 'ten' is no number of rows"),
-        (f"tunnel download t out.csv -limit {'9' * 5000}", ConfigError, "is no number of rows .18 digits at most"),
+        (f"tunnel download t out.csv -limit {'9' * 5000}", ConfigError, "is no number of rows, of 18 digits at most"),
         (f"read t {'9' * 5000}", ConfigError, "was expected .18 digits at most"),
         ("tunnel upload nope t -fx ','", ConfigError, "-fx is no option"),
         ("use ../x", ConfigError, "the name of a project was expected"),

@@ -120,6 +120,7 @@ def test_where_it_connects_to(made: list[Redis]) -> None:
         (f"redis://h:{'9' * 5000}/s?group=g", "is no port"),
         ("redis://h/s", r"give \?group=NAME"),
         ("redis://h/s?group=g&db=x", "whole number"),
+        (f"redis://h/s?group=g&db={'9' * 5000}", "whole number"),
     ],
 )
 def test_a_wrong_url_is_told(url: str, words: str) -> None:

@@ -13,7 +13,8 @@ from akdl.engine.train import check_keras, train_keras_model
 
 from akrunner.worker import tf_data
 
-#: rows of a file of at most so many bytes are parsed once for all epochs: TensorFlow takes longer to begin with the functions that parse them
+#: a file of at most so many bytes is parsed once for all epochs, and its rows are kept: for so few, beginning to parse them anew in each epoch
+#: takes longer than parsing
 _FEW_BYTES = 4 << 20
 
 
