@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from akrunner.errors import AkrunnerError, ConfigError
-from akrunner.foreign import redacted
+from akrunner.foreign import LONG_NUMBER, is_of_digits, redacted
 from akrunner.urls import unclear
 from akrunner.wire.near import nearest
 
@@ -44,8 +44,6 @@ _LONGEST_WHOLE = 12_000
 _THOUSANDS = "a number of thousands of digits"
 #: digits of the largest number that a text may hold: more rows than any table has, and it fits into 64 bits
 MOST_DIGITS = 18
-#: what is said of a text whose numbers Python does not read or write
-LONG_NUMBER = "a number in it has thousands of digits; write it as text"
 _HOST = re.compile(r"[A-Za-z0-9_.:%\[\]-]{1,253}")
 #: environment variables that akrunner sets itself: with other values, a task's processes would not be found, or a task would
 #: join another cluster
@@ -71,8 +69,8 @@ def shown(value: Any) -> str:
 
 
 def why_not(error: ValueError) -> str:
-    """Return the words of an error of `json`: of a number with too many digits, Python's own name a setting of Python's."""
-    return LONG_NUMBER if "set_int_max_str_digits" in str(error) else str(error)
+    """Return the words of an error of `json`: of a number with too many digits, our own."""
+    return f"{LONG_NUMBER}; write it as text" if is_of_digits(error) else str(error)
 
 
 def has_long_number(value: Any) -> bool:

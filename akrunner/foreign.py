@@ -24,6 +24,8 @@ from akrunner.errors import AkrunnerError, ConfigError, JobError
 from akrunner.redact import redacted, secrets
 
 _LONGEST = 600
+#: what is said of a text or a value with a number that Python does not read or write
+LONG_NUMBER = "a number has thousands of digits"
 #: the most lines that a library's exception may have to be shown as the cause of akrunner's
 _LINES = 20
 #: a missing package's import name -> its name for pip
@@ -462,13 +464,13 @@ def _resources(error: BaseException) -> str:
     return _LIMITS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
 
 
-def _digits(error: BaseException) -> str:
-    """Of a number that Python does not write as text: its own words name a setting of Python's."""
-    return "a number has thousands of digits" if "set_int_max_str_digits" in _text(error) else ""
+def is_of_digits(error: BaseException) -> bool:
+    """Whether an exception says, in Python's words, that a number has too many digits to be read or written: they name a setting of Python's."""
+    return "set_int_max_str_digits" in _text(error)
 
 
 _LOOKS: tuple[Callable[[BaseException], str], ...] = (
-    _digits,
+    lambda error: LONG_NUMBER if is_of_digits(error) else "",
     lambda error: _resources(error) if no_memory(error) else "",
     _locale,
     _package,
@@ -483,4 +485,16 @@ _LOOKS: tuple[Callable[[BaseException], str], ...] = (
     _resources,
 )
 
-__all__ = ["disk_full", "in_words", "no_files", "no_memory", "ours", "redacted", "secrets", "shortage", "underway"]
+__all__ = [
+    "LONG_NUMBER",
+    "disk_full",
+    "in_words",
+    "is_of_digits",
+    "no_files",
+    "no_memory",
+    "ours",
+    "redacted",
+    "secrets",
+    "shortage",
+    "underway",
+]

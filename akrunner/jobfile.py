@@ -27,7 +27,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from akrunner.checks import LONG_NUMBER, check_path, check_replaces_nothing, has_long_number, nearest_file, shown
+from akrunner.checks import check_path, check_replaces_nothing, has_long_number, nearest_file, shown
 from akrunner.errors import CallError, ConfigError
 from akrunner.foreign import ours
 from akrunner.options import VERBS, Option, misfit, named, of_command, of_verb
@@ -193,7 +193,7 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
     except ValueError:
         # Python reads no number of so many digits
         long = next((at for at, one in enumerate(text.splitlines(), 1) if re.search(r"[0-9_]{4300}", one)), 1)
-        raise ConfigError(f"{name}:{long}: {LONG_NUMBER}") from None
+        raise ConfigError(f"{name}:{long}: a number has thousands of digits; write it as text") from None
     except RecursionError:
         raise ConfigError(f"job file {name}: a value is nested more than {_DEEPEST} deep") from None
 

@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 
+from akrunner.checks import whole_of
 from akrunner.errors import ConfigError, SinkError
 
 SCHEME = "odps://"
@@ -192,9 +193,9 @@ def _range(text: str, query: str) -> tuple[int | None, int | None]:
             raise _invalid(text, f"behind ? stand start= and end=, not {_shown(key)}")
         if found[key] is not None:
             raise _invalid(text, f"it says {key}= twice")
-        if not re.fullmatch(r"[0-9]{1,18}", value):
+        found[key] = whole_of(value)
+        if found[key] is None:
             raise _invalid(text, f"{key}= must be a number of a row, not {_shown(value)}")
-        found[key] = int(value)
     start, end = found["start"], found["end"]
     if start is not None and end is not None and end < start:
         raise _invalid(text, f"its end ({end}) comes before its start ({start})")

@@ -462,7 +462,7 @@ def test_a_file_that_is_not_there_is_told_with_the_line_that_names_it(
         (f"timeout = 0x{'f' * 5000}", "timeout = 0xf{98}: a number has thousands of digits; give a smaller one"),
         (f"max_bad_rows = 0x{'f' * 5000}", "max_bad_rows = 0xf{98}: a number has thousands of digits"),
         (f"verb = 0x{'f' * 5000}", "verb is a number of thousands of digits; it is run"),
-        (f"user_params = {{ lr = {'9' * 5000} }}", "a number in it has thousands of digits; write it as text"),
+        (f"user_params = {{ lr = {'9' * 5000} }}", "a number has thousands of digits; write it as text"),
         (f"max_bad_rows = [0x{'f' * 5000}]", r"max_bad_rows = \[0xf{97}: give text or a whole number"),
     ],
 )

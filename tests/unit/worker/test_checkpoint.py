@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -90,6 +91,16 @@ class Job:
 
     def saves(self, task: str = "chief-0") -> list[str]:
         return sorted(os.listdir(self.folder / "saves" / FOLDER / task))
+
+
+@pytest.fixture(autouse=True)
+def is_not_held(tmp_path: Path) -> Iterator[None]:
+    """A process holds its saves as long as it lives; this one runs many tests."""
+    yield
+    for at in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{at}").startswith(f"{tmp_path}/"):
+                os.close(int(at))
 
 
 @pytest.mark.slow

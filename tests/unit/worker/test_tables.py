@@ -11,6 +11,7 @@ import json
 import os
 import re
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -329,11 +330,21 @@ class Host:
         self._columns: dict[int, list[str]] = {}
         self._rows_of: dict[int, int] = {}
         self._questions = frames.FrameReader(read, frames.FROM_WORKER)
-        self._answers = frames.FrameWriter(back_write)
-        self.broker = Broker(frames.FrameWriter(write), str(folder / "spools"))
+        self._answers, self._asking = frames.FrameWriter(back_write), frames.FrameWriter(write)
+        self.broker = Broker(self._asking, str(folder / "spools"))
         self._back = frames.FrameReader(back_read, frames.TO_WORKER)
-        for target in (self._answer, self._listen):
-            threading.Thread(target=target, daemon=True).start()
+        self._threads = [threading.Thread(target=target, daemon=True) for target in (self._answer, self._listen)]
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """Answer what has been asked, and close the pipes."""
+        for thread, end in zip(self._threads, (self._asking, self._answers), strict=True):
+            end.close()
+            thread.join(10)
+            assert not thread.is_alive()
+        self._questions.close()
+        self._back.close()
 
     def _listen(self) -> None:
         try:
@@ -408,11 +419,12 @@ def batch_of(start: int, stop: int) -> pa.RecordBatch:
 
 
 @pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     made = Host(tmp_path)
     monkeypatch.setattr(asking, "_known", {})
     asking.serve(made.broker)
-    return made
+    yield made
+    made.end()
 
 
 def kinds(host: Host) -> list[int]:

@@ -24,7 +24,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -77,7 +77,7 @@ class Cluster:
     address: str
     processes: dict[int, float]
     #: the processes that are this process's own children, which it must wait for
-    children: tuple[subprocess.Popen[bytes], ...] = ()
+    children: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def alive(self) -> bool:
@@ -168,21 +168,18 @@ def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int,
     for name in _PROCESSES:
         # before anything is started
         java_words(name, java, os.environ)
-    processes: dict[int, float] = {}
-    children: list[subprocess.Popen[bytes]] = []
+    cluster = Cluster(folder, f"{host}:{rest}", {})
     try:
         for name, count in (("jobmanager", 1), ("taskmanager", taskmanagers)):
             for number in range(count):
                 process = spawn(folder, home, java, name, number)
-                children.append(process)
-                processes[process.pid] = psutil.Process(process.pid).create_time()
-        cluster = Cluster(folder, f"{host}:{rest}", processes, tuple(children))
+                cluster.children.append(process)
+                cluster.processes[process.pid] = psutil.Process(process.pid).create_time()
         with open(os.path.join(folder, _STATE), "w") as f:
-            json.dump({"address": cluster.address, "processes": processes}, f)
+            json.dump({"address": cluster.address, "processes": cluster.processes}, f)
         _wait_for_slots(cluster, taskmanagers * slots)
     except BaseException:
-        # as many as there are by then
-        Cluster(folder, f"{host}:{rest}", processes, tuple(children)).stop()
+        cluster.stop()
         raise
     return cluster
 
