@@ -18,6 +18,8 @@ import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import IO, Any, TypeVar
 
 from akrunner import leftovers
@@ -41,6 +43,8 @@ _SHORT = 80
 #: so many bad messages are known again if they come again, and so many files; those before them were read long ago
 _KNOWN = 100_000
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+#: the most characters of a share that a message shows
+_LONGEST_SHARE = 40
 _Value = TypeVar("_Value")
 _REPAIR = "repair the rows, give input_schema= (--input-schema) if the columns' types are not these, or raise max_bad_rows="
 
@@ -68,11 +72,11 @@ class Limit:
 
     Attributes:
         rows: the number; None if a share is given.
-        share: the share of all rows, from 0 to 1.
+        percent: the share of all rows, from 0 to 100, as exact as it was written.
     """
 
     rows: int | None
-    share: float = 0.0
+    percent: Decimal = Decimal()
 
     @classmethod
     def of(cls, given: Any) -> Limit:
@@ -83,8 +87,8 @@ class Limit:
         """
         if isinstance(given, str):
             found = _SHARE.fullmatch(given)
-            if found is not None and float(found[1]) <= 100:
-                return cls(None, float(found[1]) / 100)
+            if found is not None and (percent := Decimal(found[1])) <= 100:
+                return cls(None, percent)
             rows = whole_of(given.strip())
             if rows is not None:
                 return cls(rows)
@@ -97,7 +101,21 @@ class Limit:
         )
 
     def __str__(self) -> str:
-        return f"{self.share * 100:g}% of the rows" if self.rows is None else f"{self.rows:,} row{'s' * (self.rows != 1)}"
+        return f"{self.share} of the rows" if self.rows is None else f"{self.rows:,} row{'s' * (self.rows != 1)}"
+
+    @property
+    def share(self) -> str:
+        """The share in words, such as "1.4%"."""
+        text = f"{self.percent:f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return f"{text if len(text) <= _LONGEST_SHARE else text[:_LONGEST_SHARE] + '...'}%"
+
+    def is_passed(self, bad: int, rows: int) -> bool:
+        """Whether more rows are bad than may be. Args: rows: how many there are, the bad ones among them."""
+        if self.rows is not None:
+            return bad > self.rows
+        # exact, unlike a product of Decimals or floats: 14 of 1,000 rows are no more than 1.4%
+        return rows > 0 and self.percent < Fraction(100 * bad, rows)
 
 
 class BadRows:
@@ -198,7 +216,7 @@ class BadRows:
                 at = {"place": row.place} if row.place else {"file": redacted(file), "line": row.line}
                 one = {**at, "reason": row.reason, "text": text}
                 self._write(json.dumps(one, ensure_ascii=False).encode() + b"\n")
-            if self.limit.rows is not None and self.count > self.limit.rows:
+            if self.limit.rows is not None and self.limit.is_passed(self.count, self.count):
                 self._fail(f"more than {self.limit} cannot be read")
 
     def were_read(self, rows: int) -> None:
@@ -234,8 +252,8 @@ class BadRows:
 
     def _judge(self) -> None:
         rows = self._rows + self.count
-        if self.limit.rows is None and self.count > self.limit.share * rows:
-            self._fail(f"{self.count:,} of the first {rows:,} rows cannot be read, more than {self.limit.share * 100:g}%")
+        if self.limit.rows is None and self.limit.is_passed(self.count, rows):
+            self._fail(f"{self.count:,} of the first {rows:,} rows cannot be read, more than {self.limit.share}")
 
     def _fail(self, what: str) -> None:
         first = "; ".join(one.removeprefix("source: ") for one in self._first)

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import stat
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,10 @@ def test_fail_needs_nothing() -> None:
         ("7", Limit(7)),
         ("0" * 5000 + "7", Limit(7)),
         ("00", Limit(0)),
-        ("1%", Limit(None, 0.01)),
-        (" 0.5 % ", Limit(None, 0.005)),
+        ("1%", Limit(None, Decimal(1))),
+        (" 0.5 % ", Limit(None, Decimal("0.5"))),
+        ("0" * 5000 + "1.4%", Limit(None, Decimal("1.4"))),
+        ("100.0%", Limit(None, Decimal(100))),
         (np.int64(5), Limit(5)),
     ],
 )
@@ -57,7 +60,23 @@ def test_a_limit_is_a_number_or_a_share(given: Any, limit: Limit) -> None:
     assert Limit.of(given) == limit
 
 
-@pytest.mark.parametrize("given", [-1, True, 1.5, "x", "101%", "-1%", None, 10**18, "9" * 5000, "0" * 5000 + "9" * 19])
+@pytest.mark.parametrize(
+    "given",
+    [
+        -1,
+        True,
+        1.5,
+        "x",
+        "101%",
+        "100.00000000000000000001%",
+        "9" * 5000 + "%",
+        "-1%",
+        None,
+        10**18,
+        "9" * 5000,
+        "0" * 5000 + "9" * 19,
+    ],
+)
 def test_anything_else_is_no_limit(given: Any) -> None:
     with pytest.raises(ConfigError, match="max_bad_rows"):
         BadRows.of("skip", given)
@@ -94,6 +113,28 @@ def test_a_share_is_judged_at_the_end_and_once_there_are_many_rows() -> None:
     bad.were_read(9_000)
     with pytest.raises(SourceError, match="101 of the first 10,001 rows"):
         bad.were_read(900)
+
+
+@pytest.mark.parametrize("tenths", [*range(1, 100), 290, 570, 1000])
+def test_a_share_is_exact(tenths: int) -> None:
+    """As floats, 14 of 1,000 rows are more than 1.4 %."""
+    bad = made(max_bad_rows=f"{tenths // 10}.{tenths % 10}%")
+    take(bad, tenths)
+    bad.were_read(1000 - tenths)
+    bad.end()
+    if tenths < 1000:
+        take(bad, 1)
+        share = f"{tenths / 10:g}%"
+        with pytest.raises(SourceError, match=rf"{tenths + 1} of the first 1,001 rows cannot be read, more than {share} \("):
+            bad.end()
+
+
+def test_a_share_of_many_digits_is_exact_and_is_told_in_few() -> None:
+    assert Limit.of("0.00000001400%").share == "0.000000014%"
+    assert not Limit.of(f"0.{'3' * 40}%").is_passed(0, 0)
+    assert Limit.of(f"0.{'3' * 40}%").is_passed(1, 300) and not Limit.of(f"0.{'3' * 39}4%").is_passed(1, 300)
+    assert Limit.of(f"0.{'3' * 5000}%").share == f"0.{'3' * 38}...%"
+    assert Limit.of("100%").share == "100%" and str(Limit.of("20.0%")) == "20% of the rows"
 
 
 def test_they_are_written_when_the_job_has_succeeded_and_only_then(tmp_path: Path) -> None:
