@@ -92,7 +92,10 @@ def detach(script: str, source: Any, mode: DetachedMode, options: dict[str, Any]
     from akrunner.detached import submit
 
     lines.check_not_stdout(options.get("output"))
-    submitted(submit(script, source, engine=engine, mode=mode, **options), as_json, quiet)
+    job = submit(script, source, engine=engine, mode=mode, **options)
+    if (screen := options.get("observer")) is not None:
+        screen.ends_display()
+    submitted(job, as_json, quiet)
 
 
 def submitted(job: Any, as_json: bool, quiet: bool) -> None:

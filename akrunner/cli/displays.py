@@ -16,17 +16,18 @@ from akrunner.screens import ways
 from akrunner.screens.ways import AUTO, BAR, JSON, NONE, PLAIN, Bar, Display, Plain
 
 
-def chosen(given: str, console: Console, quiet: bool) -> str:
+def chosen(given: str, console: Console, quiet: bool, between: bool = False) -> str:
     """Return how progress is shown.
 
     Args:
         given: the value of `--progress`.
         console: where it is shown.
         quiet: whether it is shown only if it was asked for by name.
+        between: whether rows are printed on a terminal meanwhile: they would be glued to a bar, which is drawn only if asked for by name.
     Raises: ConfigError: there is no such way.
     """
-    if ways.check(given) == AUTO and quiet:
-        return NONE
+    if ways.check(given) == AUTO and (quiet or between):
+        return NONE if quiet else PLAIN
     return ways.on(console, given)
 
 
@@ -38,9 +39,9 @@ class Events(ways.Events):
             self.tells(events.END, failure(error, end_of(error, signals.seen())))
 
 
-def on(console: Console, given: str, quiet: bool) -> Display:
-    """Return the display of a command. Args: console: one on `Stderr`, where it is shown; given, quiet: as for `chosen`."""
-    form, out = chosen(given, console, quiet), cast(Stderr, console.file)
+def on(console: Console, given: str, quiet: bool, between: bool = False) -> Display:
+    """Return the display of a command. Args: console: one on `Stderr`, where it is shown; given, quiet, between: as for `chosen`."""
+    form, out = chosen(given, console, quiet, between), cast(Stderr, console.file)
     if form == BAR:
         return Bar(console)
     if form == PLAIN:

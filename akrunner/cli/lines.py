@@ -50,6 +50,11 @@ def is_stdout(output: str | None) -> bool:
     return True
 
 
+def on_terminal(output: str | None) -> bool:
+    """Whether the rows of a stream go to a terminal. Args: output: the value of --output; without one, rows go to stdout."""
+    return sys.stdout is not None and sys.stdout.isatty() and (output is None or is_stdout(output))
+
+
 def form_of(output: str | None, form: str | None, as_json: bool, schema: str | None) -> str | None:
     """Return the format in which all rows of a job go to stdout: one of lines, or arrow; None if they do not go there.
 

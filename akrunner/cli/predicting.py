@@ -44,8 +44,8 @@ _ARRIVING, _WHOLE = (
 def predict(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     output_live, detach, dry_run_rows = words["output_live"], words["detach"], words["dry_run_rows"]
     model, output, as_json = words["model"], words["output"], words["as_json"]
-    screen = show.of_command(words, answers=True)
     streams = words["follow"] or "-" in words["source"] or any(map(is_stream, words["source"]))
+    screen = show.of_command(words, answers=True, between=streams and lines.on_terminal(output))
     rows_to = None
     if not streams and not detach:
         rows_to = lines.form_of(output, words["output_format"], as_json, words["output_schema"])
@@ -105,7 +105,7 @@ def _plan(
         plan = dataclasses.replace(plan, output="stdout", output_format=form)
     hidden = words[KEYED]["env"].hidden
     plan = dataclasses.replace(plan, env={key: "***" if key in hidden else value for key, value in plan.env.items()})
-    running.say_plan(ctx, words, plan, str(plan), {})
+    running.say_plan(ctx, words, options["observer"], plan, str(plan), {})
 
 
 def _check(words: Mapping[str, Any], streams: bool, live: bool, detached: bool) -> None:

@@ -110,7 +110,7 @@ def train(ctx: typer.Context, words: Mapping[str, Any]) -> None:
 
 def stream(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     output = words["output"]
-    screen = show.of_command(words)
+    screen = show.of_command(words, between=words["output_schema"] is not None and lines.on_terminal(output))
     with screen:
         path = None if lines.is_stdout(output) else output
         show.check_json(words["as_json"], path)
@@ -177,9 +177,10 @@ def _plan(
     except akrunner.JobError:
         if not words["as_json"]:
             # the script failed over the first rows; the plan of the job helps to see why
-            say_plan(ctx, words, None, str(planned(None)), {})
+            say_plan(ctx, words, options["observer"], None, str(planned(None)), {})
         raise
-    say_plan(ctx, words, dataclasses.replace(plan, trial=None), str(plan), {"trial": _asdict(plan.trial)})
+    more = {"trial": _asdict(plan.trial)}
+    say_plan(ctx, words, options["observer"], dataclasses.replace(plan, trial=None), str(plan), more)
 
 
 def _hidden(plan: akrunner.Plan, words: Mapping[str, Any]) -> akrunner.Plan:
@@ -200,8 +201,11 @@ def _hidden(plan: akrunner.Plan, words: Mapping[str, Any]) -> akrunner.Plan:
     )
 
 
-def say_plan(ctx: typer.Context, words: Mapping[str, Any], plan: Any, text: str, more: Mapping[str, Any]) -> None:
+def say_plan(
+    ctx: typer.Context, words: Mapping[str, Any], screen: show.Screen, plan: Any, text: str, more: Mapping[str, Any]
+) -> None:
     """Print a plan, and where each value came from. Args: text: the plan as text; more: further entries of the JSON object."""
+    screen.ends_display()
     origins = jobfiles.origins(ctx, words[KEYED])
     if words["as_json"]:
         # the plan has the output in words, and JSON has its path

@@ -69,11 +69,19 @@ class Screen:
         logs: print the tasks' lines.
         progress: how progress is shown: a value of `--progress`.
         answers: whether the job makes one row of each row, as a prediction does.
+        between: whether the job's rows are printed on a terminal while it runs.
     Raises: ConfigError: there is no such way to show progress.
     """
 
     def __init__(
-        self, as_json: bool, quiet: bool, log: bool, logs: bool = False, progress: str = AUTO, answers: bool = False
+        self,
+        as_json: bool,
+        quiet: bool,
+        log: bool,
+        logs: bool = False,
+        progress: str = AUTO,
+        answers: bool = False,
+        between: bool = False,
     ) -> None:
         self._json = as_json
         self._quiet = quiet or as_json
@@ -81,7 +89,7 @@ class Screen:
         self._log = log or logs
         self._out = stderr.Stderr()
         self._err = stderr.console(self._out)
-        self._display = displays.on(self._err, progress, self._quiet or records.active())
+        self._display = displays.on(self._err, progress, self._quiet or records.active(), between)
         self._answers = answers
         self._follower = Follower(answers)
         self._warned = 0
@@ -109,6 +117,10 @@ class Screen:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._display.__exit__(kind, error, trace)
         self._out.end(error)
+
+    def ends_display(self) -> None:
+        """Show no more progress: what the command prints next may go to the terminal where the bar is drawn."""
+        self._display.__exit__(None, None, None)
 
     # -- the observer
 
@@ -305,10 +317,10 @@ class Screen:
             self._tell(f"work dir: {work_dir}{again}")
 
 
-def of_command(words: Mapping[str, Any], answers: bool = False) -> Screen:
-    """Return the screen of a command that runs a job. Args: words: the command's values; answers: as for `Screen`."""
+def of_command(words: Mapping[str, Any], answers: bool = False, between: bool = False) -> Screen:
+    """Return the screen of a command that runs a job. Args: words: the command's values; answers, between: as for `Screen`."""
     debug = bool(words.get("debug"))
-    return Screen(words["as_json"], words["quiet"], debug, words["logs"], words["progress"], answers)
+    return Screen(words["as_json"], words["quiet"], debug, words["logs"], words["progress"], answers, between)
 
 
 def fitted(text: str, width: int) -> str:

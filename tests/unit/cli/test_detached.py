@@ -278,6 +278,15 @@ def test_a_detached_job_is_submitted_with_its_options_and_not_to_stdout(fake: Fa
     assert len(given) == 1
 
 
+def test_no_bar_stands_where_the_id_of_a_detached_job_is_printed(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(jobs, "submit", lambda *args, **options: jobs.Job("1", "h", "x"))
+    options = {"engine": FlinkEngine("h:8081"), "observer": SimpleNamespace(ends_display=lambda: print("(no bar)"))}
+    detached.detach("s.py", "t.csv", "train", options, False, True)
+    assert capsys.readouterr().out == "(no bar)\n1\n"
+
+
 @pytest.mark.parametrize(
     ("state", "code", "ok", "said"),
     [

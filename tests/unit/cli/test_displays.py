@@ -60,6 +60,14 @@ def test_which_way_is_taken(given: str, terminal: bool, quiet: bool, way: str) -
     assert displays.chosen(given, console(terminal), quiet) == way
 
 
+@pytest.mark.parametrize(
+    ("given", "quiet", "way"),
+    [("auto", False, "plain"), ("auto", True, "none"), ("bar", False, "bar"), ("json", False, "json"), ("none", False, "none")],
+)
+def test_no_bar_is_drawn_between_rows_unless_it_is_asked_for(given: str, quiet: bool, way: str) -> None:
+    assert displays.chosen(given, console(True), quiet, between=True) == way
+
+
 def test_a_terminal_that_cannot_move_its_cursor_gets_lines() -> None:
     assert displays.chosen("auto", console(True, TERM="dumb"), False) == "plain"
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -143,6 +144,19 @@ def test_stdout_by_any_of_its_names(name: str) -> None:
         lines.form_of(name, "csv", True, None)
     with pytest.raises(akrunner.ConfigError, match=f"--output {name}: a detached job"):
         lines.check_not_stdout(name)
+
+
+@pytest.mark.parametrize(
+    ("output", "terminal", "there"),
+    [(None, True, True), ("-", True, True), ("/dev/stdout", True, True), ("o.jsonl", True, False), (None, False, False)],
+)
+def test_rows_of_a_stream_that_go_to_a_terminal(
+    output: str | None, terminal: bool, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: terminal)))
+    assert lines.on_terminal(output) == there
+    monkeypatch.setattr(lines, "sys", SimpleNamespace(stdout=None))
+    assert not lines.on_terminal(output)
 
 
 @pytest.fixture

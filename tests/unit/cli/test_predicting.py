@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 import akrunner
-from akrunner.cli import predicting, streaming
+from akrunner.cli import displays, lines, predicting, streaming
 from akrunner.cli.main import main
 from akrunner.engines.base import Stats
+from akrunner.screens import ways
 
 STATS = Stats(1.0, 0.5, 0.1, 0.2, 1, 2, 3, 4, 0.0, 0.0, 0.0, "unknown", (1,))
 
@@ -66,6 +67,27 @@ def test_rows_as_they_come_go_to_a_stream(line: str, inputs: list[str], output: 
     assert main(["predict", "m.zip", *line.split()]) == 0
     ((name, given, options),) = called
     assert (name, given) == ("predict_stream", ("m.zip", inputs, output)) and "output" not in options
+
+
+@pytest.mark.parametrize(
+    ("line", "between"),
+    [
+        ("-i -", True),
+        ("-i e.jsonl --follow", True),
+        ("-i kafka://h:9092/t?group=g", True),
+        ("-i - -o o.jsonl", False),
+        # the rows of a table come when the job has succeeded
+        ("-i t.csv -o -", False),
+    ],
+)
+def test_a_stream_knows_whether_its_rows_come_on_the_terminal(
+    line: str, between: bool, called: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(displays, "on", lambda console, given, quiet, between: seen.append(between) or ways.Display())
+    monkeypatch.setattr(lines, "on_terminal", lambda output: output in (None, "-"))
+    assert main(["predict", "m.zip", *line.split()]) == 0
+    assert seen == [between]
 
 
 def test_rows_for_stdout_are_printed_when_the_job_has_succeeded(called: list[Any], capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,12 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import typer
 
 import akrunner
-from akrunner.cli import running
+from akrunner.cli import displays, lines, running, streaming
 from akrunner.cli.keyed import KEYED, Joined, Layer
 from akrunner.cli.main import main
 from akrunner.engines.base import Stats
+from akrunner.screens import ways
 from akrunner.trial import Trial
 
 STATS = Stats(1.0, 0.5, 0.1, 0.2, 1, 2, 3, 4, 0.0, 0.0, 0.0, "unknown", (1,))
@@ -165,6 +167,57 @@ def test_a_plan_says_in_words_where_rows_go(
     assert main([*line, "--dry-run"]) == 0
     (output,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("output:")]
     assert output.split()[1].startswith(said)
+
+
+class _Display(ways.Display):
+    """A display that prints on stdout when it ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown = True
+
+    def __exit__(self, *raised: Any) -> None:
+        if self._shown:
+            typer.echo("(no bar)")
+        self._shown = False
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run s.py -i t.csv",
+        "run s.py -i t.csv --json",
+        "train s.py -i t.csv --model-out m",
+        "stream s.py -i t.csv",
+    ],
+)
+def test_no_bar_stands_where_a_plan_is_printed(
+    line: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(displays, "on", lambda *given: _Display())
+    assert main([*line.split(), "--dry-run"]) == 0
+    assert capsys.readouterr().out.startswith("(no bar)\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "between"),
+    [
+        (["--output-schema", "id bigint"], True),
+        (["--output-schema", "id bigint", "-o", "-"], True),
+        (["--output-schema", "id bigint", "-o", "o.jsonl"], False),
+        # the script writes no rows
+        ([], False),
+    ],
+)
+def test_a_stream_knows_whether_its_rows_come_on_the_terminal(
+    words: list[str], between: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(displays, "on", lambda console, given, quiet, between: seen.append(between) or ways.Display())
+    monkeypatch.setattr(streaming, "run", lambda *given: None)
+    monkeypatch.setattr(lines, "on_terminal", lambda output: output in (None, "-"))
+    assert main(["stream", "s.py", "-i", "t.csv", *words]) == 0
+    assert seen == [between]
 
 
 @dataclass(frozen=True)
