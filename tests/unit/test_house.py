@@ -1024,6 +1024,7 @@ STARTING = {
     "cli/test_signals.py": "what a signal does to a process",
     "codec/test_rows.py": "which libraries a process imports that only reads rows",
     "engines/flink/host/test_client.py": "what a process can do with the package alone",
+    "engines/flink/host/test_cluster.py": "which processes remain of a cluster that does not come up",
     "engines/flink/taskmanager/test_folders.py": "whose directories remain when a process has been killed",
     "engines/flink/test_strangers.py": "which libraries host and agent need, and what they print",
     "io/test_own_queries.py": "what a forked process shares with its parent",

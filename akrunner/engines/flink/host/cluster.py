@@ -23,7 +23,8 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,30 +96,31 @@ class Cluster:
             return found
 
     def stop(self) -> None:
-        """End every process of the cluster, and all the processes that these have started."""
-        groups = [pid for pid, started in self.processes.items() if _process(pid, started) is not None]
-        children = [child for pid in groups for child in _process_tree(pid)]
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            for pid in groups:
-                try:
-                    os.killpg(pid, number)
-                except (ProcessLookupError, PermissionError):
-                    pass
-            _, alive = psutil.wait_procs(children, timeout=_GRACE_SECONDS)
-            if not alive:
-                break
-        for child in children:
-            try:
-                child.kill()
-            except psutil.Error:
-                pass
-        for own in self.children:
-            own.wait(10.0)
-        shutil.rmtree(os.path.join(self.folder, _TEMP), ignore_errors=True)
+        """End every process of the cluster, and all the processes that these have started.
+
+        Nothing of the cluster is left either if a Ctrl-C comes while the processes are given the time to end by themselves.
+        """
+        # a child keeps its pid until it has been waited for; `processes` may lack it yet
+        groups = {child.pid for child in self.children if child.poll() is None}
+        groups |= {pid for pid, started in self.processes.items() if _process(pid, started) is not None}
+        tree: list[psutil.Process] = []
         try:
-            os.unlink(os.path.join(self.folder, _STATE))
-        except OSError:
-            pass
+            tree += [one for pid in groups for one in _process_tree(pid)]
+            _signal(groups, signal.SIGTERM)
+            psutil.wait_procs(tree, timeout=_GRACE_SECONDS)
+        finally:
+            if any(one.is_running() for one in tree) or any(child.poll() is None for child in self.children):
+                _signal(groups, signal.SIGKILL)
+            for one in tree:
+                with suppress(psutil.Error):
+                    one.kill()
+            for child in self.children:
+                # a killed process whose system call does not return ends later: nobody could do more
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(10.0)
+            shutil.rmtree(os.path.join(self.folder, _TEMP), ignore_errors=True)
+            with suppress(OSError):
+                os.unlink(os.path.join(self.folder, _STATE))
 
 
 def start(
@@ -172,15 +174,17 @@ def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int,
     try:
         for name, count in (("jobmanager", 1), ("taskmanager", taskmanagers)):
             for number in range(count):
-                process = spawn(folder, home, java, name, number)
-                cluster.children.append(process)
+                cluster.children.append(process := spawn(folder, home, java, name, number))
                 cluster.processes[process.pid] = psutil.Process(process.pid).create_time()
         with open(os.path.join(folder, _STATE), "w") as f:
             json.dump({"address": cluster.address, "processes": cluster.processes}, f)
         _wait_for_slots(cluster, taskmanagers * slots)
-    except BaseException:
-        cluster.stop()
-        raise
+    except BaseException as e:
+        try:
+            cluster.stop()
+        finally:
+            # what the caller is to hear of, whatever happens to `stop`
+            raise e
     return cluster
 
 
@@ -395,6 +399,13 @@ def _process(pid: int, started: float) -> psutil.Process | None:
     except psutil.Error:
         pass
     return None
+
+
+def _signal(groups: Iterable[int], number: int) -> None:
+    """Send a signal to process groups; one that has ended gets none."""
+    for group in groups:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
 
 
 def _process_tree(pid: int) -> list[psutil.Process]:

@@ -1,11 +1,14 @@
-"""What `akrunner flink start` tells Java beside what Flink's own scripts know of the machine."""
+"""What `akrunner flink start` tells Java beside what Flink's own scripts know of the machine, and which processes it ends."""
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from akrunner.engines.flink.host import cluster
@@ -71,25 +74,101 @@ def test_a_quote_that_is_not_closed_is_told_with_the_variable(tmp_path: Path, va
         java_words("taskmanager", str(tmp_path), {variable: "-Da='b"})
 
 
-@pytest.mark.parametrize("variable", ["FLINK_ENV_JAVA_OPTS_TM", ""])
-def test_a_cluster_that_does_not_come_up_leaves_no_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    """Neither if a TaskManager's words are wrong, nor if its process cannot be started."""
-    (tmp_path / "home" / "conf").mkdir(parents=True)
-    (tmp_path / "home" / "conf" / "config.yaml").write_text("env.java.opts.all: -Da=1\n")
-    stopped: list[tuple[int, ...]] = []
+def brought_up(folder: Path) -> cluster.Cluster:
+    """Bring up a cluster of a JobManager and a TaskManager whose Java is a small script, which SIGTERM does not end."""
+    (folder / "home" / "conf").mkdir(parents=True)
+    (folder / "home" / "conf" / "config.yaml").write_text("env.java.opts.all: -Da=1\n")
+    (folder / "java" / "bin").mkdir(parents=True)
+    (folder / "java" / "bin" / "java").write_text("#!/bin/sh\ntrap '' TERM\nexec sleep 60\n")
+    (folder / "java" / "bin" / "java").chmod(0o755)
+    return cluster._bring_up(str(folder / "c"), str(folder / "home"), str(folder / "java"), "/python", 1, 1, "127.0.0.1", 1)
 
-    def spawned(folder: str, home: str, java: str, name: str, number: int) -> SimpleNamespace:
-        assert not variable
-        if number == 1:
-            raise OSError(12, "Cannot allocate memory")
-        return SimpleNamespace(pid=os.getpid())
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """The processes that a cluster has started. What a test leaves of them is ended."""
+    found: list[subprocess.Popen[bytes]] = []
+    spawn = cluster.spawn
+
+    def spawned(folder: str, home: str, java: str, name: str, number: int) -> subprocess.Popen[bytes]:
+        found.append(spawn(folder, home, java, name, number))
+        return found[-1]
 
     monkeypatch.setattr(cluster, "spawn", spawned)
-    monkeypatch.setattr(cluster.Cluster, "stop", lambda self: stopped.append(tuple(one.pid for one in self.children)))
-    if variable:
-        monkeypatch.setenv(variable, "-Da='b")
-    with pytest.raises(ConfigError if variable else OSError):
-        cluster._bring_up(str(tmp_path / "c"), str(tmp_path / "home"), "/java", "/python", 2, 1, "127.0.0.1", 1)
-    assert stopped == ([] if variable else [(os.getpid(), os.getpid())])
+    monkeypatch.setattr(cluster, "_GRACE_SECONDS", 0.1)
+    yield found
+    for process in found:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def test_a_cluster_whose_options_are_wrong_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
+) -> None:
+    monkeypatch.setenv("FLINK_ENV_JAVA_OPTS_TM", "-Da='b")
+    with pytest.raises(ConfigError, match="FLINK_ENV_JAVA_OPTS_TM"):
+        brought_up(tmp_path)
+    assert started == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), psutil.NoSuchProcess(1), OSError(12, "Cannot allocate memory")])
+@pytest.mark.parametrize("at", ["spawn", "create_time", "_wait_for_slots"])
+def test_a_cluster_that_does_not_come_up_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]], at: str, error: BaseException
+) -> None:
+    """Wherever its start ends, and whatever ends it: that is what the caller hears of."""
+    of = psutil.Process if at == "create_time" else cluster
+    real = getattr(of, at)
+    number = {"spawn": 1, "create_time": 0, "_wait_for_slots": 0}[at]
+    calls: list[tuple[object, ...]] = []
+
+    def failing(*args: object) -> object:
+        calls.append(args)
+        if len(calls) == number + 1:
+            raise error
+        return real(*args)
+
+    monkeypatch.setattr(of, at, failing)
+    with pytest.raises(type(error)) as raised:
+        brought_up(tmp_path)
+    assert raised.value is error
+    assert len(started) == (2 if at == "_wait_for_slots" else 1)
+    assert [process.returncode is not None for process in started] == [True] * len(started)
+    assert cluster.running(str(tmp_path / "c")) is None
+
+
+def test_a_cluster_that_comes_up_knows_its_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
+) -> None:
+    """So does who reads of it later, as `akrunner flink stop` does."""
+    monkeypatch.setattr(cluster, "_wait_for_slots", lambda *args: None)
+    made = brought_up(tmp_path)
+    there = cluster.running(made.folder)
+    assert there is not None and there.processes == made.processes
+    assert made.processes == {process.pid: psutil.Process(process.pid).create_time() for process in started}
+    assert made.alive and len(started) == 2
+    there.stop()
+    for process in started:
+        process.wait(10)
+    assert not made.alive and cluster.running(made.folder) is None
+
+
+@pytest.mark.parametrize("at", ["_process_tree", "wait_procs"])
+def test_a_second_ctrl_c_leaves_no_process_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]], at: str
+) -> None:
+    """It comes while akrunner looks for the processes, or while these are given the time to end by themselves."""
+    first, second = KeyboardInterrupt("first"), KeyboardInterrupt("second")
+
+    def interrupted(error: KeyboardInterrupt) -> Callable[..., None]:
+        def call(*args: object, **options: object) -> None:
+            raise error
+
+        return call
+
+    monkeypatch.setattr(cluster, "_wait_for_slots", interrupted(first))
+    monkeypatch.setattr(psutil if at == "wait_procs" else cluster, at, interrupted(second))
+    with pytest.raises(KeyboardInterrupt, match="first"):
+        brought_up(tmp_path)
+    assert [process.returncode is not None for process in started] == [True, True]
