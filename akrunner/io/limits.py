@@ -47,6 +47,8 @@ class Limits(NamedTuple):
 
 
 _LIMITS: ContextVar[Limits] = ContextVar("akrunner_limits", default=Limits())  # noqa: B039 -- a tuple is not changed
+#: whether the job has rows for its output
+_HAS_ROWS: ContextVar[bool] = ContextVar("akrunner_has_rows", default=False)
 
 
 @contextlib.contextmanager
@@ -93,6 +95,21 @@ def under(limits: Limits) -> Iterator[None]:
         yield
     finally:
         _LIMITS.reset(token)
+
+
+@contextlib.contextmanager
+def with_rows() -> Iterator[None]:
+    """Open an output in the block for the first rows of a job that runs: what would be an error before the start is waited for."""
+    token = _HAS_ROWS.set(True)
+    try:
+        yield
+    finally:
+        _HAS_ROWS.reset(token)
+
+
+def has_rows() -> bool:
+    """Whether an output is opened for rows that are there already (`with_rows`)."""
+    return _HAS_ROWS.get()
 
 
 def check_time(what: str) -> float | None:

@@ -14,7 +14,7 @@ from akrunner.io import formats, sinks, sources, systems
 from akrunner.io.commits import behind_tables
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.layouts import PLAIN, Layout
-from akrunner.io.limits import opened
+from akrunner.io.limits import opened, with_rows
 from akrunner.io.sinks import FileSink, PartsSink, SortedSink
 from akrunner.io.sql import columns_read
 from akrunner.io.systems.base import made_meanwhile
@@ -278,12 +278,16 @@ def opened_later(
     def now(columns: pa.Schema) -> OutputSink:
         return open_sink(path, columns, write_examples, form, overwrite, layout)
 
+    def later(columns: pa.Schema) -> OutputSink:
+        with with_rows():
+            return now(columns)
+
     before = now(pa.schema([])) if systems.is_system(path) else None
     if not isinstance(before, systems.TableSink) or not before.is_new:
-        return now
+        return later
 
     def still_new(columns: pa.Schema) -> OutputSink:
-        sink = now(columns)
+        sink = later(columns)
         if isinstance(sink, systems.TableSink) and not sink.is_new:
             raise made_meanwhile(sink.path)
         return sink

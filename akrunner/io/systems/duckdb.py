@@ -9,14 +9,14 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
 from akrunner.errors import AkrunnerError, SinkError, SourceError, WriteError
 from akrunner.foreign import ours
 from akrunner.io.commits import last_step
-from akrunner.io.limits import waits_on
+from akrunner.io.limits import has_rows, waits_on
 from akrunner.io.sql import check_query, duckdb_reader, heard, in_utc
 from akrunner.io.systems.base import (
     TableSink,
@@ -45,6 +45,7 @@ _ROWS = "temp.main.akrunner_rows"
 _TIMES = ("TIME", "TIME_NS", "TIME WITH TIME ZONE")
 #: DuckDB's words for numbers
 _NUMBERS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$|FLOAT$|DOUBLE$|DECIMAL")
+_Given = TypeVar("_Given")
 
 
 class _DuckDB:
@@ -97,7 +98,7 @@ class _DuckDB:
         target = Target(path, place.shown)
         what = f"output: cannot write {place.shown}"
         check_distinct(schema.names, place.shown, "DuckDB")
-        with ours(SinkError, what), _looked(target, path, what) as connection:
+        with ours(SinkError, what), _looked(target, path, what, waits=has_rows()) as connection:
             goal = _goal(connection, table, path, what)
             if goal.is_there:
                 known = [row[0] for row in _described(connection, goal.sql)]
@@ -180,20 +181,26 @@ def _read(path: str, what: str) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _looked(target: Target, path: str, what: str) -> Iterator[Any]:
+def _looked(target: Target, path: str, what: str, waits: bool) -> Iterator[Any]:
     """Yield a connection that looks at the file of an output; of a new one, a connection that has no file.
 
     It may write, so that another program that has the file open is told now, unless akrunner itself reads the file.
-    Args and errors: as in `_connected`.
+    Args and errors: as in `_connected`, and of `_waited`. waits: whether to wait for the other program.
     """
-    with _LOOKING:
-        connection = (
-            _unfiled() if target.new else _connected(path, what, SinkError, writes=os.path.realpath(path) not in _READING)
-        )
-        try:
-            yield connection
-        finally:
-            connection.close()
+
+    def look() -> tuple[Any, contextlib.ExitStack]:
+        with contextlib.ExitStack() as held:
+            held.enter_context(_LOOKING)
+            if target.new:
+                connection = _unfiled()
+            else:
+                connection = _connected(path, what, SinkError, writes=os.path.realpath(path) not in _READING)
+            held.callback(connection.close)
+            return connection, held.pop_all()
+
+    connection, held = _waited(look, path, _is_locked) if waits else look()
+    with held:
+        yield connection
 
 
 def _opened(path: str, at: str, what: str) -> Any:
@@ -203,18 +210,35 @@ def _opened(path: str, at: str, what: str) -> Any:
         path: the file.
         at: where it is, if it is new.
         what: as in `_connected`.
+    Raises: as `_waited`.
+    """
+
+    def connect() -> Any:
+        with _LOOKING:
+            return _connected(at, what, SinkError, writes=True)
+
+    return _waited(connect, path, lambda e: os.path.realpath(path) in _READING or _is_locked(e))
+
+
+def _is_locked(error: Exception) -> bool:
+    """Whether DuckDB says that another process has a file open."""
+    return "Could not set lock" in str(error)
+
+
+def _waited(call: Callable[[], _Given], path: str, is_locked: Callable[[Exception], bool]) -> _Given:
+    """Return what `call`, which opens a file, returns; call it again while another program has the file open.
+
+    Args: is_locked: whether an exception of `call` says that.
     Raises:
         JobTimeoutError: the job's time is over.
-        Exception: what DuckDB raises if the file is still open elsewhere after `_LOCKED_SECONDS`.
+        Exception: what `call` raises if the file is still open elsewhere after `_LOCKED_SECONDS`, or for another reason.
     """
     begun = time.monotonic()
     while True:
         try:
-            with _LOOKING:
-                return _connected(at, what, SinkError, writes=True)
+            return call()
         except Exception as e:
-            is_locked = os.path.realpath(path) in _READING or "Could not set lock" in str(e)
-            if not is_locked or time.monotonic() >= begun + _LOCKED_SECONDS:
+            if not is_locked(e) or time.monotonic() >= begun + _LOCKED_SECONDS:
                 raise
         waits_on(f"another program that has {path} open", begun)
         time.sleep(_TICK)
@@ -464,7 +488,7 @@ class _Writing(Transaction):
         self._target.begin()
         self._kept = KeptRows(schema)
         try:
-            with _looked(self._target, path, self._what) as connection:
+            with _looked(self._target, path, self._what, waits=True) as connection:
                 self._goal, self._casts = self._seen(connection)
             if self._casts:
                 # the type of the columns is all that checks need of the file

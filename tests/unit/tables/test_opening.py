@@ -14,9 +14,10 @@ import pytest
 
 from akrunner import codec
 from akrunner.errors import ConfigError, DataError, JobTimeoutError, SinkError, SourceError, WriteError
+from akrunner.io import systems
 from akrunner.io.csv_options import CsvOptions
 from akrunner.io.layouts import PLAIN
-from akrunner.io.limits import limited
+from akrunner.io.limits import has_rows, limited
 from akrunner.io.systems import apart
 from akrunner.schema import Schema
 from akrunner.spec import TaskSpec
@@ -76,11 +77,18 @@ def test_rows_whose_columns_come_late_are_not_added_to_a_table_that_came_meanwhi
         with pytest.raises(SinkError, match="another program has made this table since the job began"):
             second(rows.schema)
     assert read(url) == [["x"], (1,)]
-    # a job that found a table adds its rows
+    # a job that found a table adds its rows, and waits for programs that have it open now
+    output, waits = systems.system_of(url).output, []
+
+    def noted(*given: Any) -> Any:
+        waits.append(has_rows())
+        return output(*given)
+
+    monkeypatch.setattr(systems.system_of(url), "output", noted)
     sink = opened_later(url, codec.write_examples, None, False, PLAIN)(rows.schema)
     sink.write(CHIEF, rows)
     sink.commit()
-    assert read(url) == [["x"], (1,), (1,)]
+    assert read(url) == [["x"], (1,), (1,)] and waits == [False, True]
 
 
 @pytest.mark.slow

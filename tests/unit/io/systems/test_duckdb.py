@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import functools
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ import pyarrow as pa
 import pytest
 
 from akrunner.errors import JobTimeoutError, SinkError, SourceError, WriteError
-from akrunner.io.limits import limited
+from akrunner.io.limits import limited, with_rows
+from akrunner.io.systems import duckdb as system
 from akrunner.io.systems.duckdb import SYSTEM
 from tests.guards import one_guard
 
@@ -200,6 +202,65 @@ def test_a_file_that_is_still_read_at_the_end_is_waited_for_as_long_as_the_job_m
     sink.abort()
     reading.close()
     assert rows(file, "u") == [1]
+
+
+class Locked:
+    """Another program that has the file open when akrunner opens it for the first `times` times."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+        self.times, self._connected = times, system._connected
+        monkeypatch.setattr(system, "_connected", self.connected)
+        monkeypatch.setattr(system, "_TICK", 0)
+
+    def connected(self, *args: Any, **options: Any) -> Any:
+        if self.times:
+            self.times -= 1
+            raise duckdb.IOException('IO Error: Could not set lock on file "shop.duckdb": Conflicting lock is held in ...')
+        return self._connected(*args, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [False, True])
+def test_a_program_that_opens_the_file_while_the_job_runs_is_waited_for(
+    file: Path, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """late: the first rows tell the columns, as without --output-schema."""
+    url, batch = f"duckdb:///{file}?table=u", pa.record_batch([pa.array([5], pa.int32())], schema=X)
+    sink = SYSTEM.output(url, X, False)
+    locked = Locked(monkeypatch, 3)
+    if late:
+        with with_rows():
+            sink = SYSTEM.output(url, X, False)
+        assert locked.times == 0
+        locked.times = 3
+    sink.write_rows(batch)
+    sink._send()
+    assert locked.times == 0
+    locked.times = 3
+    sink.commit()
+    assert locked.times == 0 and rows(file, "u") == [1, 5]
+
+
+@pytest.mark.slow
+def test_a_program_that_keeps_the_file_open_is_waited_for_as_long_as_the_job_may_or_a_minute(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"duckdb:///{file}?table=u"
+    sink = SYSTEM.output(url, X, False)
+    locked = Locked(monkeypatch, sys.maxsize)
+    with limited(0.1, None):
+        with with_rows(), pytest.raises(JobTimeoutError, match="waited for another program that has .* open"):
+            SYSTEM.output(url, X, False)
+        with pytest.raises(JobTimeoutError, match="waited for another program that has .* open"):
+            sink.commit()
+    monkeypatch.setattr(system, "_LOCKED_SECONDS", 0.1)
+    with pytest.raises(WriteError, match="Could not set lock"):
+        sink.commit()
+    # before the start, it is told at once
+    monkeypatch.setattr(system, "_LOCKED_SECONDS", 60)
+    locked.times = 1
+    with pytest.raises(SinkError, match="Could not set lock"):
+        SYSTEM.output(url, X, False)
 
 
 @pytest.mark.slow
