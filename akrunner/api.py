@@ -20,6 +20,7 @@ from akrunner.model import Model, check_target, new_folder, remove_checkpoints
 from akrunner.prepare.arguments import Arguments, PathLike
 from akrunner.prepare.job import Prepared, prepare
 from akrunner.prepare.layouts import layout_of
+from akrunner.running.handing import hand_over
 from akrunner.running.inputs import arriving_source, table_of
 from akrunner.running.kept import begun, kept_to_its_end, page_of
 from akrunner.running.observer import check_observer
@@ -162,8 +163,11 @@ def _run(
     job, schema = prepared.job, prepared.job.output_schema
     if output is None or (schema is None and not job.output_inferred):
         memory = MemorySink(schema.arrow if schema is not None else None)
-        outcome = keeping(prepared.table.bad, lambda: engine.run(job, prepared.table, memory, observer))
-        return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
+        with kept(prepared.table.bad):
+            outcome = keeping(prepared.table.bad, lambda: engine.run(job, prepared.table, memory, observer))
+            result = Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
+            hand_over(result)
+        return result
     path = os.fspath(output)
     sink: OutputSink | FirstBatchSink
     if schema is not None:

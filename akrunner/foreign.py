@@ -23,7 +23,9 @@ from typing import Any
 from akrunner.errors import AkrunnerError, ConfigError, JobError
 from akrunner.redact import redacted, secrets
 
-_LONGEST = 600
+_LONGEST, _LONGEST_ANSWER = 600, 120
+#: the module of aiohttp's exceptions about what is no HTTP
+_NO_HTTP = "aiohttp.http_exceptions"
 #: what is said of a text or a value with a number that Python does not read or write
 LONG_NUMBER = "a number has thousands of digits"
 #: the most lines that a library's exception may have to be shown as the cause of akrunner's
@@ -419,6 +421,22 @@ def _connection(error: BaseException) -> str:
     return ""
 
 
+def _malformed(error: BaseException) -> str:
+    """Return what is wrong with an answer of an HTTP server that breaks off, or is none: aiohttp calls that 400, as if the server had said so."""
+    inner = error if type(error).__module__ == _NO_HTTP else error.__cause__ or error.__context__
+    if type(inner).__module__ != _NO_HTTP or inner is None:
+        return ""
+    told = " ".join(_text(inner).split()).removeprefix("400, message: ").rstrip(" ^")
+    came = re.search(r"received (\d+) of (\d+) bytes", told)
+    if came:
+        return f"the connection broke after {int(came[1]):,} of {int(came[2]):,} bytes"
+    if told.startswith("Not enough data"):
+        return "the connection broke before the whole answer had come"
+    if any(kind.__name__ in ("PayloadEncodingError", "ContentEncodingError") for kind in type(inner).__mro__):
+        return "the server's answer cannot be decoded"
+    return f"the server's answer is no HTTP: {told}"[:_LONGEST_ANSWER]
+
+
 def _status(error: BaseException) -> str:
     """Return the status that an HTTP server answered, from an exception of aiohttp, urllib or requests."""
     answered = getattr(error, "response", None)
@@ -480,6 +498,7 @@ _LOOKS: tuple[Callable[[BaseException], str], ...] = (
     _meaning,
     _chained,
     _unknown,
+    _malformed,
     _connection,
     _status,
     _resources,

@@ -12,9 +12,9 @@ import akrunner
 from akrunner.cli import detached, given, lines, running, show, streaming, tables
 from akrunner.cli.guarded import of_jobs
 from akrunner.cli.keyed import KEYED
-from akrunner.io.limits import under
 from akrunner.io.streams import is_stream
 from akrunner.options import of_command
+from akrunner.running.handing import handed_over
 
 HELP = """
 Run a SavedModel over a table: the rows that come out are those of the table, in their order, with the model's outputs.
@@ -72,12 +72,11 @@ def predict(ctx: typer.Context, words: Mapping[str, Any]) -> None:
             streaming.predict(model, words["source"], streamed, screen, options)
             return
         if rows_to is not None:
-            # the rows are kept in memory, and go to stdout when the job has succeeded
+            # the rows are kept in memory until all of them are there
             options.update(output=None, output_format=None, output_csv=None)
-        limits = lines.limits_of(options)
-        result = akrunner.predict(model, given.source(words), **options)
-    with under(limits):
-        screen.result(result, rows_to, csv)
+        with handed_over(screen.rows_to(rows_to, csv, options)):
+            result = akrunner.predict(model, given.source(words), **options)
+    screen.result(result, preview=rows_to is None)
 
 
 def _plan(

@@ -17,8 +17,8 @@ from akrunner.cli.guarded import emit
 from akrunner.cli.keyed import KEYED
 from akrunner.folders.words import harmless
 from akrunner.foreign import redacted
-from akrunner.io.limits import under
 from akrunner.planning.text import neat
+from akrunner.running.handing import handed_over
 from akrunner.running.outputs import IN_MEMORY
 
 RUN_HELP = """
@@ -71,7 +71,7 @@ def run(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         options = _options("run", ctx, words, screen)
         source = _table(words, "run")
         if rows_to is not None:
-            # the rows are kept in memory, and go to stdout when the job has succeeded
+            # the rows are kept in memory until all of them are there
             options.update(output=None, output_format=None, output_csv=None)
         if words["dry_run"]:
             detached.check_detach(options, detach)
@@ -80,10 +80,9 @@ def run(ctx: typer.Context, words: Mapping[str, Any]) -> None:
         if detach:
             detached.detach(words["script"], source, "batch", options, words["as_json"], words["quiet"])
             return
-        limits = lines.limits_of(options)
-        result = akrunner.run(words["script"], source, **options)
-    with under(limits):
-        screen.result(result, rows_to, csv)
+        with handed_over(screen.rows_to(rows_to, csv, options)):
+            result = akrunner.run(words["script"], source, **options)
+    screen.result(result, preview=rows_to is None)
 
 
 def train(ctx: typer.Context, words: Mapping[str, Any]) -> None:

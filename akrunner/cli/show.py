@@ -25,6 +25,7 @@ from akrunner.engines.inputs.wording import verdict
 from akrunner.folders.words import harmless, printable
 from akrunner.foreign import redacted
 from akrunner.io.csv_options import CsvOptions
+from akrunner.io.limits import under
 from akrunner.outcomes import success
 from akrunner.progress import events, words
 from akrunner.progress.following import Follower
@@ -146,15 +147,30 @@ class Screen:
 
     # -- afterwards
 
-    def result(self, result: Result, rows_to: str | None = None, csv: CsvOptions | None = None) -> None:
-        """Print the closing line of a job, and its rows if they went to no file.
+    def rows_to(self, form: str | None, csv: CsvOptions | None, options: Mapping[str, Any]) -> Callable[[Result], None] | None:
+        """Return what writes all rows of a job that begins now to stdout. The job's progress is gone by then.
 
-        Args: rows_to: the format in which all rows go to stdout, None: only the first rows are shown; csv: how CSV is written.
+        Args: form: the format of the rows, None: they do not go there, and nothing is returned; csv: how CSV is written; options:
+            the job's.
         """
-        with telling(kept_at(result.output)):
-            self._result(result, rows_to, csv)
+        if form is None:
+            return None
+        limits = lines.limits_of(options)
 
-    def _result(self, result: Result, rows_to: str | None, csv: CsvOptions | None) -> None:
+        def write(result: Result) -> None:
+            self.ends_display()
+            if result.table is not None:
+                with telling("the rows of the job are lost; --output FILE keeps them"), under(limits):
+                    lines.write(result.table.to_batches(), form, result.table.schema, csv)
+
+        return write
+
+    def result(self, result: Result, preview: bool = True) -> None:
+        """Print the closing line of a job. Args: preview: print its first rows, too, if they went to no file."""
+        with telling(kept_at(result.output)):
+            self._result(result, preview)
+
+    def _result(self, result: Result, preview: bool) -> None:
         told = self._tell_end(result.output, result.work_dir, result.run, result.stats)
         if self._json:
             emit(success(result, result.output, result.run))
@@ -166,9 +182,7 @@ class Screen:
                 self._tell_places(result)
                 self._tell_run(result.run)
             self._tell_kept(result.work_dir, result.stats)
-        if rows_to is not None and result.table is not None:
-            lines.write(result.table.to_batches(), rows_to, result.table.schema, csv)
-        elif result.table is not None and result.table.num_rows:
+        if preview and result.table is not None and result.table.num_rows:
             self.preview(result.table, "--output FILE keeps them all")
 
     def _tell_end(self, output: str | None, work_dir: str | None, run: str | None, stats: Stats) -> bool:

@@ -21,6 +21,7 @@ from akrunner.io.rename import move_new, swap, sync
 from akrunner.io.unfinished import (
     came_meanwhile,
     check_ours,
+    check_still_ours,
     exists_already,
     folder_exists_already,
     is_directory,
@@ -153,10 +154,23 @@ class LocalFolder:
             raise SinkError(f"output: nothing may be written in {writable}")
         self.at: str | None = self.partial
         self._streams: dict[str, IO[bytes]] = {}
+        #: "" (the directory itself), or the name of a file that is finished -> what it was then
+        self._made: dict[str, os.stat_result] = {}
 
     def make(self) -> None:
+        """Make the directory, if it is not there yet. Raises: WriteError: it was there, and somebody has removed it."""
+        if self._made:
+            self._check_there("")
+            return
         leftovers.register(self.partial)
         os.makedirs(self.partial, exist_ok=True)
+        self._made[""] = os.stat(self.partial)
+
+    def _check_there(self, name: str) -> None:
+        """Check that what was made is there still. Raises: WriteError: it is not, and its rows would be missing without a word."""
+        path = os.path.join(self.partial, name) if name else self.partial
+        if not os.path.lexists(path) or not os.path.samestat(self._made[name], os.lstat(path)):
+            raise WriteError(f"output: {path} was removed while the job ran, and rows with it")
 
     def open(self, name: str) -> IO[bytes]:
         path = os.path.join(self.partial, name)
@@ -170,6 +184,7 @@ class LocalFolder:
         stream = self._streams.pop(name)
         try:
             sync(stream)
+            self._made[name] = os.fstat(stream.fileno())
         finally:
             stream.close()
 
@@ -184,6 +199,8 @@ class LocalFolder:
         """
         for name in list(self._streams):
             self.finish(name)
+        for name in self._made:
+            self._check_there(name)
         with _alone(self._target, self._shown):
             if os.path.isdir(self._target):
                 self._put(seal)
@@ -203,6 +220,9 @@ class LocalFolder:
         old = [name for name in _names(self._target) if not is_partial(name.partition("/")[0])]
         if old and not self._overwrite and not self._append:
             raise came_meanwhile(self._shown)
+        if self._overwrite:
+            # a link to a directory is only cut
+            check_still_ours(self._shown, [name for name in old if not os.path.isdir(os.path.join(self._target, name))])
         if self._append and self.empty():
             return
         self._seal(seal, old if self._append else [])
@@ -302,7 +322,7 @@ class LocalFolder:
         for stream in self._streams.values():
             with contextlib.suppress(OSError, ValueError):
                 stream.close()
-        self._streams = {}
+        self._streams, self._made = {}, {}
         shutil.rmtree(self.partial, ignore_errors=True)
         leftovers.forget(self.partial)
 

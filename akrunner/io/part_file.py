@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from typing import IO
 
@@ -48,6 +49,8 @@ class PartFile:
             self._writer.close()
             self._stream.flush()
             os.fsync(self._stream.fileno())
+            if not os.path.lexists(self._path) or not os.path.samestat(os.fstat(self._stream.fileno()), os.lstat(self._path)):
+                raise FileNotFoundError(errno.ENOENT, "it was removed while it was written")
             self._stream.close()
         except (OSError, pa.ArrowException) as e:
             self._drop()

@@ -9,7 +9,7 @@ import re
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import fsspec
@@ -25,6 +25,8 @@ from akrunner.wire.near import nearest
 
 PathLike = str | os.PathLike[str]
 
+#: seconds until a web server has taken a connection; and without a byte of an answer
+_CONNECT_SECONDS, _SILENCE = 30.0, 60.0
 #: the ending of names of files that may have a table in them, or any other text
 _TEXT = ".txt"
 
@@ -439,8 +441,26 @@ def filesystem_of(name: str) -> tuple[fsspec.AbstractFileSystem, str]:
     """Return the file system of a path or URL, and the path there. Raises: SourceError: no file system opens it."""
     check_url("source", name, SourceError)
     with ours(SourceError, f"source: cannot open {name}"):
-        fs, path = fsspec.core.url_to_fs(os.path.expanduser(name))
+        fs, path = fsspec.core.url_to_fs(os.path.expanduser(name), **_of_web(name))
     return fs, path
+
+
+def _of_web(name: str) -> dict[str, Any]:
+    """Return how long fsspec waits for a web server: until nothing has come for a while.
+
+    aiohttp gives up each answer after five minutes, however well it comes, and waits as long for one of which nothing comes.
+    """
+    used = [one for one in ("http", "https") if f"{one}://" in name]
+    if not used:
+        return {}
+    try:
+        from aiohttp import ClientTimeout
+    except ImportError:
+        # fsspec says what is missing
+        return {}
+    waits = {"timeout": ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE)}
+    # what the user has configured stays
+    return {one: {"client_kwargs": {**waits, **fsspec.config.conf.get(one, {}).get("client_kwargs", {})}} for one in used}
 
 
 def _is_hidden(path: str, base: str) -> bool:

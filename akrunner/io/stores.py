@@ -15,6 +15,7 @@ from akrunner.io.paths import protocols
 from akrunner.io.unfinished import (
     came_meanwhile,
     check_ours,
+    check_still_ours,
     exists_already,
     folder_exists_already,
     is_directory,
@@ -140,6 +141,8 @@ class UploadFolder:
         old = self._held()
         if old and not self._overwrite and not self._append:
             raise came_meanwhile(self._shown)
+        if self._overwrite:
+            check_still_ours(self._shown, old)
         if self._append and not self._streams:
             return
         done: list[str] = []
@@ -357,6 +360,8 @@ class MovedFolder:
         old = self._held()
         if old and not self._overwrite and not self._append:
             raise came_meanwhile(self._shown)
+        if self._overwrite:
+            check_still_ours(self._shown, old)
         if self._append and not self._streams:
             self.abort()
             return

@@ -57,6 +57,18 @@ def came_meanwhile(shown: str) -> WriteError:
     )
 
 
+def check_still_ours(shown: str, held: list[str]) -> None:
+    """Check once more, before the files of a directory are replaced, what came into it while the job ran.
+
+    Raises:
+        WriteError: no job wrote one of the files.
+    """
+    try:
+        check_ours(shown, held)
+    except SinkError as e:
+        raise WriteError(f"{e}. It came while the job ran, and nothing was replaced") from None
+
+
 def check_ours(shown: str, held: list[str]) -> None:
     """Check the files of a directory that an output would replace, as a user might have named a home directory.
 

@@ -59,6 +59,7 @@ from akrunner.prepare.places import check_directories, directory
 from akrunner.prepare.python import check_requirements, interpreter_for
 from akrunner.prepare.reading import Reading
 from akrunner.prepare.schemas import schema_of
+from akrunner.running.handing import hand_over
 from akrunner.running.inputs import arriving_source, table_of
 from akrunner.running.kept import kept_job, kept_to_its_end, page_of
 from akrunner.running.observer import check_observer
@@ -102,8 +103,11 @@ def _run(prepared: Prediction, given: PredictArguments, engine: Engine, observer
     schema = prepared.plan.result
     if given.output is None:
         memory = MemorySink(schema)
-        outcome = keeping(prepared.table.bad, lambda: prepared.run(engine, memory, observer))
-        return Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
+        with kept(prepared.table.bad):
+            outcome = keeping(prepared.table.bad, lambda: prepared.run(engine, memory, observer))
+            result = Result(memory.table(), None, outcome.tasks, outcome.stats, outcome.work_dir)
+            hand_over(result)
+        return result
     if prepared.table.read_from is not None:
         check_apart(prepared.table.read_from, given.output)
     _check_replaces_nothing(given)

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import akrunner
+from akrunner.running.handing import handed_over
 from tests import models
 from tests.conftest import alive, ends, wait_for
 from tests.contract.conftest import Workers
@@ -106,7 +107,10 @@ def test_keras_columns_side_by_side(predict: Predict, keras: str, tmp_path: Path
 
 def test_a_prediction_takes_what_a_run_takes(everything: str, leaves_nothing: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    result = akrunner.predict(everything, table(5), work_dir=kept, cpus_per_worker=1, stall_action="warn", python_env=None)
+    came: list[akrunner.Result] = []
+    with handed_over(came.append):
+        result = akrunner.predict(everything, table(5), work_dir=kept, cpus_per_worker=1, stall_action="warn", python_env=None)
+    assert [one.table for one in came] == [result.table]
     assert result.table is not None and result.table.num_rows == 5 and result.work_dir == str(kept)
     assert any(kept.iterdir())
     with pytest.raises(akrunner.UserFilesError, match="requirements: there is no nowhere.txt"):

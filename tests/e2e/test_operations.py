@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -116,6 +117,24 @@ def test_sigterm_ends_the_wait_before_a_restart(script: Script, table: str, leav
         running.send_signal(signal.SIGTERM)
         assert running.wait(ENDS) == 143
         assert time.monotonic() - asked < ENDS
+
+
+def test_a_job_whose_rows_stdout_does_not_take_has_failed(
+    script: Script, table: str, leaves_nothing: Path, tmp_path: Path
+) -> None:
+    words = ["run", script(SCORES), "-i", table, "--output-schema", "a bigint", "--output", "-", "--metrics-file"]
+    numbers = tmp_path / "job.prom"
+    with open("/dev/full", "wb") as full:
+        done = hosts.run(
+            [sys.executable, "-m", "akrunner", *words, str(numbers)], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (
+        done.returncode == 4 and "output: cannot write stdout: the disk is full" in done.stderr and "done in" not in done.stderr
+    )
+    kept = json.loads(akrunner("show", "last", "--json").stdout)
+    assert (kept["state"], kept["error"]) == ("failed", "WriteError")
+    assert re.search(r"^akrunner_job_exit_code\{.*\} 4.0$", numbers.read_text(), re.MULTILINE)
+    assert "last_success" not in numbers.read_text()
 
 
 SCORES = """

@@ -13,6 +13,8 @@ from typing import Any
 
 import fsspec
 import pytest
+from aiohttp import ClientPayloadError
+from aiohttp.http_exceptions import BadHttpMessage, ContentLengthError, PayloadEncodingError, TransferEncodingError
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
 from akrunner import errors
@@ -51,6 +53,24 @@ def raised_from(outer: Exception, inner: Exception) -> Exception:
         ),
         (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "cannot connect: nobody listens"),
         (TimeoutError(), "no answer in time"),
+        *[
+            (raised_from(ClientPayloadError(f"not completed: {inner!r}"), inner), f"{words}$")
+            for inner, words in (
+                (
+                    ContentLengthError("Not enough data to satisfy it (received 1200 of 9000 bytes)."),
+                    "broke after 1,200 of 9,000 bytes",
+                ),
+                (
+                    TransferEncodingError("Not enough data to satisfy transfer length header."),
+                    "broke before the whole answer had come",
+                ),
+                (PayloadEncodingError("Span callback error in on_body"), "answer cannot be decoded"),
+                (
+                    BadHttpMessage("Bad status line:\n  Invalid status code:\n\n  b'HTTP/1.1 abc OK'\n   ^"),
+                    "is no HTTP: .*'HTTP/1.1 abc OK'",
+                ),
+            )
+        ],
         (socket.gaierror(-2, "Name or service not known"), "no machine of that name"),
         (OSError("Unable to load libjvm\n" + "dlopen failed\n" * 160), "^hdfs:// needs a Java"),
         (ModuleNotFoundError("No module named 'nice'", name="nice"), "the package nice is missing: pip install nice"),

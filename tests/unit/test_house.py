@@ -395,6 +395,7 @@ ONLY_IN = {
     "datasets": {"io"},
     "fastavro": {"io"},
     "openpyxl": {"io/formats/excel"},
+    "aiohttp": {"io/paths"},
     "google_crc32c": {"codec/crc32c"},
     "typer": {"cli"},
     "rich": {"cli", "screens", "tables/grid"},

@@ -13,6 +13,7 @@ import akrunner
 from akrunner.cli import displays, lines, predicting, streaming
 from akrunner.cli.main import main
 from akrunner.engines.base import Stats
+from akrunner.running.handing import hand_over
 from akrunner.screens import ways
 
 STATS = Stats(1.0, 0.5, 0.1, 0.2, 1, 2, 3, 4, 0.0, 0.0, 0.0, "unknown", (1,))
@@ -25,7 +26,9 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, t
 
     def predict(model: str, source: Any, **options: Any) -> akrunner.Result:
         calls.append(("predict", (model, source), options))
-        return akrunner.Result(pa.table({"id": [1]}), None, (), STATS, None)
+        result = akrunner.Result(pa.table({"id": [1]}), None, (), STATS, None)
+        hand_over(result)
+        return result
 
     def stream(model: str, inputs: Any, output: Any, screen: Any, options: dict[str, Any]) -> None:
         calls.append(("predict_stream", (model, inputs, output), options))
@@ -90,7 +93,7 @@ def test_a_stream_knows_whether_its_rows_come_on_the_terminal(
     assert seen == [between]
 
 
-def test_rows_for_stdout_are_printed_when_the_job_has_succeeded(called: list[Any], capfd: pytest.CaptureFixture[str]) -> None:
+def test_rows_for_stdout_are_printed_when_all_are_there(called: list[Any], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", "m.zip", "-i", "t.csv", "-o", "-", "--output-format", "jsonl", "--quiet"]) == 0
     ((_, _, options),) = called
     assert (options["output"], options["output_format"]) == (None, None) and capfd.readouterr().out == '{"id":1}\n'

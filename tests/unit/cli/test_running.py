@@ -18,6 +18,7 @@ from akrunner.cli import displays, lines, running, streaming
 from akrunner.cli.keyed import KEYED, Joined, Layer
 from akrunner.cli.main import main
 from akrunner.engines.base import Stats
+from akrunner.running.handing import hand_over
 from akrunner.screens import ways
 from akrunner.trial import Trial
 
@@ -39,7 +40,12 @@ def called(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any
     calls: list[tuple[str, Any, Any, dict[str, Any]]] = []
 
     def of(name: str) -> Any:
-        return lambda script, source, **options: calls.append((name, script, source, options)) or RESULT
+        def call(script: Any, source: Any, **options: Any) -> akrunner.Result:
+            calls.append((name, script, source, options))
+            hand_over(RESULT)
+            return RESULT
+
+        return call
 
     for name in ("run", "train"):
         monkeypatch.setattr(akrunner, name, of(name))
@@ -72,7 +78,7 @@ def test_the_function_is_given_what_the_line_says(line: str, name: str, source: 
 @pytest.mark.parametrize(
     ("more", "text"), [((), '{"id":1}\n{"id":2}\n'), (("--output-format", "csv"), '"id"\n1\n2\n')], ids=["jsonl", "csv"]
 )
-def test_rows_for_stdout_are_kept_in_memory_until_the_job_has_succeeded(
+def test_rows_for_stdout_are_kept_in_memory_until_all_are_there(
     more: tuple[str, ...], text: str, called: list[Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "s.py", "-i", "t.csv", "-o", "-", "--output-schema", "id bigint", *more, "--quiet"]) == 0

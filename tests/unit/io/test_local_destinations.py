@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -136,6 +137,43 @@ def test_a_directory_is_there_when_all_its_files_are_whole(tmp_path: Path, held:
     assert not place.empty() and (not path.exists() if old is None else content(path) == old)
     place.commit()
     assert content(path) == {"part-0": "new", "part-1": "more"} and os.listdir(tmp_path) == ["out"] and not held.paths
+
+
+@pytest.mark.usefixtures("way")
+def test_what_no_job_has_written_is_not_replaced_either_if_it_came_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.mkdir()
+    (path / "part-0").write_text("old")
+    place = LocalFolder(str(path), "out/", True)
+    filled(place, **{"part-0": "new"})
+    (path / "model.h5").write_text("x")
+    with pytest.raises(
+        WriteError, match=r"^output: out/ holds what no job has written \(model.h5\); .* came while the job ran, and nothing"
+    ):
+        place.commit()
+    place.abort()
+    assert content(path) == {"part-0": "old", "model.h5": "x"} and os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("gone", ["", "part-0", "part-1"], ids=["all", "finished", "open"])
+def test_what_somebody_removed_meanwhile_is_missed(tmp_path: Path, held: Held, gone: str) -> None:
+    place = LocalFolder(str(tmp_path / "out"), "out", False)
+    place.make()
+    filled(place, **{"part-0": "new", "part-1": "more"})
+    place.finish("part-0")
+    removed = Path(place.partial, gone)
+    removed.unlink() if gone else shutil.rmtree(removed)
+    with pytest.raises(WriteError, match=f"^output: {removed}.* was removed while the job ran, and rows with it$"):
+        place.commit()
+    if not gone:
+        with pytest.raises(WriteError, match="was removed while the job ran"):
+            place.make()
+    place.abort()
+    assert os.listdir(tmp_path) == [] and not held.paths
+    # of a job that starts again
+    filled(place, **{"part-0": "new"})
+    place.commit()
+    assert content(tmp_path / "out") == {"part-0": "new"}
 
 
 def test_a_directory_that_is_given_up_leaves_what_was_there(tmp_path: Path, held: Held) -> None:

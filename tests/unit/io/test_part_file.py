@@ -51,6 +51,16 @@ def test_a_disk_that_is_full_is_told_when_the_file_is_closed_at_the_latest() -> 
     file.close()
 
 
+def test_a_file_that_somebody_removed_is_missed(tmp_path: Path) -> None:
+    path = tmp_path / "part.csv"
+    file = PartFile(str(path), "csv", BATCH.schema)
+    file.write(BATCH)
+    path.unlink()
+    with pytest.raises(PartError, match=f"^output: cannot write {path}: it was removed while it was written$"):
+        file.close()
+    file.close()
+
+
 def test_tfrecords_are_not_written_here(tmp_path: Path) -> None:
     file = PartFile(str(tmp_path / "part.tfrecord"), "tfrecord", BATCH.schema)
     with pytest.raises(SinkError, match="TFRecords are written by the host"):

@@ -6,13 +6,16 @@ import os
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from aiohttp import ClientTimeout
 
 from akrunner.codec import read_examples
 from akrunner.errors import SinkError, SourceError
 from akrunner.io import paths
+from akrunner.io.paths import filesystem_of
 from akrunner.io.sources import open_source
 from akrunner.schema import Schema
 
@@ -239,3 +242,15 @@ def test_a_misspelt_file_is_suggested_with_its_directory(
     with pytest.raises(SourceError, match="there is no file") as caught:
         open_source(given.format(tmp_path), read_examples=read_examples)
     assert str(caught.value).endswith(f"; did you mean '{meant.format(tmp_path)}'?")
+
+
+def test_a_web_server_is_waited_for_as_long_as_something_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def timeout_of(url: str) -> Any:
+        fs, _ = filesystem_of(url)
+        return getattr(fs, "fs", fs).client_kwargs["timeout"]
+
+    for url in ("http://127.0.0.1/t.csv", "https://127.0.0.1/t.csv", "simplecache::https://127.0.0.1/t.csv"):
+        told = timeout_of(url)
+        assert (told.total, told.sock_connect, told.sock_read) == (None, 30.0, 60.0), url
+    monkeypatch.setitem(fsspec.config.conf, "https", {"client_kwargs": {"timeout": ClientTimeout(7.0), "trust_env": True}})
+    assert timeout_of("https://127.0.0.1/t.csv").total == 7.0

@@ -706,3 +706,14 @@ def test_a_compression_is_the_files(tmp_path: Path) -> None:
 
 def test_what_flinks_task_managers_cannot_do_the_host_does(tmp_path: Path) -> None:
     assert laid_out(f"{tmp_path}/out/").spread and not laid_out(f"{tmp_path}/out/", manifest=True).spread
+
+
+def test_a_directory_that_somebody_removed_is_no_table_without_rows(tmp_path: Path) -> None:
+    schema = pa.schema([("a", pa.int64())])
+    sink = PartsSink(str(tmp_path / "out"), schema, write_examples, "parquet")
+    sink.write(TaskSpec("chief", 0), pa.record_batch({"a": [1, 2]}, schema=schema))
+    shutil.rmtree(sink.partial)
+    with pytest.raises(WriteError, match="was removed while the job ran, and rows with it"):
+        sink.commit()
+    sink.abort()
+    assert os.listdir(tmp_path) == []

@@ -283,6 +283,24 @@ def test_files_that_came_meanwhile_are_left() -> None:
     assert bucket.files == {"b/out/theirs": b"theirs"}
 
 
+def test_files_of_no_job_that_came_meanwhile_are_not_replaced(memory: MemoryFileSystem) -> None:
+    bucket = Bucket(**{"out/part-0": b"old"})
+    place = folder(bucket, True)
+    filled(place, **{"part-0": b"new"})
+    bucket.files["b/out/model.h5"] = b"theirs"
+    with pytest.raises(WriteError, match="holds what no job has written .*It came while the job ran, and nothing was replaced"):
+        place.commit()
+    assert bucket.files == {"b/out/part-0": b"old", "b/out/model.h5": b"theirs"}
+    memory.pipe_file("/a/out/part-0", b"old")
+    moved = MovedFolder(memory, "/a/out", "memory://a/out", True)
+    filled(moved, **{"part-0": b"new"})
+    memory.pipe_file("/a/out/model.h5", b"theirs")
+    with pytest.raises(WriteError, match="It came while the job ran"):
+        moved.commit()
+    moved.abort()
+    assert content(memory) == {"/a/out/part-0": b"old", "/a/out/model.h5": b"theirs"}
+
+
 def test_a_new_directory_is_complete_or_not_there() -> None:
     bucket = Bucket()
     bucket.fails["b/out/part-1"] = OSError("broke")
