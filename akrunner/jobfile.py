@@ -27,6 +27,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
+from akrunner import argument_files
 from akrunner.checks import check_path, check_replaces_nothing, has_long_number, nearest_file, shown
 from akrunner.errors import CallError, ConfigError
 from akrunner.foreign import ours
@@ -131,11 +132,10 @@ def read(path: Any, verb: str, known: Sequence[str] = ()) -> JobFile:
     if not os.path.exists(name):
         raise ConfigError(f"there is no job file {path}{nearest_file(os.fspath(path))}")
     with ours(ConfigError, f"job file {name}"):
-        with open(name, "rb") as stream:
-            data = stream.read(_LONGEST + 1)
+        data = argument_files.read(name, _LONGEST + 1)
         if len(data) > _LONGEST:
             raise ConfigError(f"job file {name} has more than {_LONGEST:,} bytes")
-        text = data.decode("utf-8-sig")
+        text = argument_files.decoded(data)
         found = _parsed(text, name)
     lines = _lines(text)
     deep = next((key for key, value in found.items() if _is_deep(value)), None)

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 import akrunner
+from akrunner import argument_files
 from akrunner.cli.guarded import emit, exit_codes
 from akrunner.foreign import ours
 
@@ -35,8 +36,7 @@ EPILOG = exit_codes(
 def replay(ctx: typer.Context, words: Mapping[str, Any]) -> None:
     work_dir, task, print_command, as_json = (words[name] for name in ("work_dir", "task", "print_command", "as_json"))
     try:
-        with open(os.path.join(work_dir, "job.json")) as f:
-            job = json.load(f)
+        job = json.loads(argument_files.read(os.path.join(work_dir, "job.json")))
         tasks, python = [str(name) for name in job["tasks"]], str(job["python"])
         chosen = task or tasks[0]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 import akrunner
+from akrunner import argument_files
 from akrunner.cli import lines, values
 from akrunner.cli.given import flag
 from akrunner.cli.guarded import emit, telling
@@ -323,8 +324,8 @@ def _told(one: statements.StatementResult) -> dict[str, Any]:
 
 def _text_of(file: str) -> str:
     try:
-        with open(os.path.expanduser(file), encoding="utf-8") as stream:
-            return stream.read()
+        text = argument_files.decoded(argument_files.read(os.path.expanduser(file)))
+        return text.replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, ValueError) as e:
         raise akrunner.ConfigError(f"--file: cannot read {file}: {getattr(e, 'strerror', None) or e}") from None
 

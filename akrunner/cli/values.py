@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import akrunner
+from akrunner import argument_files
 from akrunner.checks import KeyTwice, check_stdin, nearest_file, once_each, why_not
 from akrunner.foreign import ours, redacted
 
-#: characters of the longest value; a longer one should be a user file
+#: bytes of the longest value; a longer one should be a user file
 _MOST_BYTES = 16 << 20
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
 #: the name under which a command's context has the words of the whole command line
@@ -114,25 +115,19 @@ def _read(path: str, what: str, hint: str = "") -> str:
         )
     check_stdin(f"{what}: {path}", path)
     try:
-        with ours(akrunner.ConfigError, f"{what}: {path}"), open(path, encoding="utf-8-sig") as f:
-            text = _text(f.read, f"{what}: {path}")
+        with ours(akrunner.ConfigError, f"{what}: {path}"):
+            data = argument_files.read(path, _MOST_BYTES + 1)
     except akrunner.ConfigError as e:
         near = nearest_file(path) if isinstance(e.__cause__, FileNotFoundError) else ""
         raise akrunner.ConfigError(f"{e}{near}{hint}") from e.__cause__
-    if len(text) > _MOST_BYTES:
+    if len(data) > _MOST_BYTES:
         raise akrunner.ConfigError(
             f"{what}: {path} has more than {_MOST_BYTES >> 20} MiB; lay it beside the script (--user-file)"
         )
-    return text
-
-
-def _text(read: Callable[[int], str], where: str) -> str:
     try:
-        return read(_MOST_BYTES + 1)
-    except UnicodeDecodeError as e:
-        raise akrunner.ConfigError(
-            f"{where} is not UTF-8 (it has a byte 0x{e.object[e.start]:02x}); save it as UTF-8"
-        ) from None
+        return argument_files.decoded(data).replace("\r\n", "\n").replace("\r", "\n")
+    except argument_files.NotUtf8 as e:
+        raise akrunner.ConfigError(f"{what}: {path}: {e}") from None
 
 
 def _lines(text: str, path: str, what: str) -> dict[str, str]:

@@ -21,6 +21,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from akrunner import argument_files
 from akrunner.checks import path_shown
 from akrunner.errors import ConfigError
 
@@ -194,8 +195,7 @@ def _of_file(path: str, parameter: str) -> _Place:
         ConfigError: it cannot be read.
     """
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read(_LONGEST_FILE)
+        text = argument_files.read(path, _LONGEST_FILE).decode("utf-8", errors="replace")
     except OSError as e:
         raise ConfigError(
             f"{parameter + ': ' if parameter else ''}cannot read {path_shown(path)}: {e.strerror}{_OUT}"

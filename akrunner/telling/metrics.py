@@ -260,7 +260,8 @@ def _check_ours(path: str) -> None:
 
 def _last_success(path: str | None) -> float | None:
     """Return when a job with this file last succeeded, as the file says; None if it does not say."""
-    if path is None:
+    # opening a FIFO would wait for its writer
+    if path is None or not os.path.isfile(path):
         return None
     try:
         with open(path, encoding="utf-8", errors="replace") as f:

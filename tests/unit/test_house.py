@@ -41,6 +41,7 @@ MAY: dict[str, set[str]] = {
     "codec": {"arrays", "column_types", "errors", "foreign", "schema", "wire"},
     "history": {"codes", "errors", "foreign", "leftovers", "options", "outcomes", "redact"},
     "reports": {"codes", "errors", "folders", "foreign", "history", "launch"},
+    "argument_files": {"checks"},
     "installed": {"errors", "foreign"},
     "outcomes": {"codes", "errors", "foreign", "redact"},
     "telling": {
@@ -72,6 +73,7 @@ MAY: dict[str, set[str]] = {
     },
     "folders": {"arrays", "checks", "codec", "errors", "foreign", "io", "launch", "leftovers", "wire"},
     "tables": {
+        "argument_files",
         "arrays",
         "checks",
         "codec",
@@ -178,7 +180,7 @@ MAY: dict[str, set[str]] = {
     },
     "options": {"errors"},
     "starters": {"checks", "errors", "foreign", "leftovers"},
-    "jobfile": {"checks", "errors", "foreign", "options", "wire"},
+    "jobfile": {"argument_files", "checks", "errors", "foreign", "options", "wire"},
     "trial": {"engines", "errors", "io", "launch", "leftovers", "spec"},
     "planning": {
         "checks",
@@ -323,6 +325,7 @@ MAY: dict[str, set[str]] = {
     },
     "cli": {
         "",
+        "argument_files",
         "arrays",
         "checks",
         "checkup",

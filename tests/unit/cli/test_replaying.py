@@ -70,6 +70,12 @@ def test_what_is_no_work_dir_is_said(text: str | None, tmp_path: Path) -> None:
         replay(None, words(tmp_path))  # type: ignore[arg-type]
 
 
+def test_a_fifo_in_a_work_dir_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "job.json")
+    with pytest.raises(ConfigError, match="is not a work dir a job kept"):
+        replay(None, words(tmp_path))  # type: ignore[arg-type]
+
+
 def test_what_cannot_be_run_again_is_said(kept: Path) -> None:
     for more, said in (
         ({"task": "worker:1"}, "^--task worker:1: this job had chief:0, worker:0$"),

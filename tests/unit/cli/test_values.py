@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,15 @@ def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "e.env"
     path.write_bytes("A=gr\xfcn\n".encode("latin-1"))
     for call in (lambda: environment([], [str(path)]), lambda: params([], str(path)), lambda: params([f"k=@{path}"], None)):
-        with pytest.raises(akrunner.ConfigError, match="e.env is not UTF-8 .*0xfc.*; save it as UTF-8"):
+        with pytest.raises(akrunner.ConfigError, match="e.env: line 1 is not UTF-8 .*0xfc.*; save it as UTF-8"):
+            call()
+
+
+def test_a_fifo_is_no_file_of_arguments(tmp_path: Path) -> None:
+    path = str(tmp_path / "fifo")
+    os.mkfifo(path)
+    for call in (lambda: environment([], [path]), lambda: params([], path), lambda: params([f"k=@{path}"], None)):
+        with pytest.raises(akrunner.ConfigError, match="fifo: it is a pipe, not a file: write it to a file first"):
             call()
 
 

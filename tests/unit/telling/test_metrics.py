@@ -107,9 +107,11 @@ def test_a_file_that_can_no_longer_be_written_is_a_warning(at_once: None, tmp_pa
 def test_a_file_of_something_else_is_not_replaced_and_the_port_is_given_back(port: int, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("def main(config): ...\n")
+    os.mkfifo(tmp_path / "fifo")
     for path, why in (
         (script, "has something else than metrics"),
         (tmp_path, "is no file"),
+        (tmp_path / "fifo", "is no file"),
         (tmp_path / "no" / "a.prom", "cannot write"),
     ):
         with pytest.raises(ConfigError, match=f"^metrics_file: .*{why}"):
