@@ -312,14 +312,17 @@ def contrary(words: Sequence[str]) -> None:
 def check_once(command: Any, words: Sequence[str]) -> None:
     """Check that no option with a single value is given twice, of which Typer would take the last.
 
+    Args: command: Typer's, of all commands; words: those for it, without the words of a PAI command.
     Raises: ConfigError: one is.
     """
-    # the words behind `pai` are PAI's command, whose options have names of their own
-    if not words or words[0] not in COMMANDS or words[0] == "pai" or words[0] not in command.commands:
+    own, rest = command, list(words)
+    while hasattr(own, "commands"):
+        # a command with subcommands has no options of its own
+        own = own.commands.get(rest.pop(0)) if rest else None
+    if own is None:
         return
-    own = command.commands[words[0]]
     try:
-        _, _, order = own.make_parser(_context(own)).parse_args(args=list(words[1:]))
+        _, _, order = own.make_parser(_context(own)).parse_args(args=rest)
     except Exception:
         # the same error is reported when the command line is parsed to run it
         return
