@@ -36,6 +36,8 @@ _KINDS = {
     "jobmanager": "FLINK_ENV_JAVA_OPTS_JM",
     "taskmanager": "FLINK_ENV_JAVA_OPTS_TM",
 }
+#: what those who run the tests give to the Java of clusters
+GIVEN = {name: os.environ.get(name, "") for name in ("FLINK_ENV_JAVA_OPTS_JM", "FLINK_ENV_JAVA_OPTS_TM")}
 #: Flink's schedulers look every 10 ms whether something is due, which takes a third of what a cluster without a job does
 _TICKS = "-Dpekko.scheduler.tick-duration=100ms"
 _GIVEN = os.environ.get("JAVA_TOOL_OPTIONS", "")

@@ -437,3 +437,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             del os.environ[name]
     if "flink" in marked:
         os.environ.update(java.environ())
+        return
+    for name, value in java.GIVEN.items():
+        # a test on Flink may have run before
+        if os.environ.get(name, "") != value:
+            os.environ[name] = value

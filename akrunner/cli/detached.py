@@ -31,22 +31,22 @@ JSON = flag("as_json")
 MASTER_HELP = (
     f"Flink's REST address, HOST:PORT or a URL. Default: ${MASTER}, else the cluster `akrunner flink start` has brought up."
 )
-_REFUSED = "2 no cluster answers, or it has no such job; 4 stdout could not be written"
+_REFUSED, _UNTOLD = "2 no cluster answers, or it has no such job", "4 stdout could not be written"
 #: command -> its exit codes
 EPILOGS = {
     "status": exit_codes(
         "0 the job has not failed as far as Flink knows (with --wait: it has succeeded), or JOB is left out; 1 the job failed, and stderr "
-        f"has the reason, or the JobManager is gone; {_REFUSED}, or with --wait, it is no detached job",
+        f"has the reason, or the JobManager is gone; {_REFUSED}, or with --wait, it is no detached job; {_UNTOLD}",
         "with --wait, the job was cancelled",
     ),
     "logs": exit_codes(
         "0 the lines were printed (with --follow: and the job has succeeded); 1 with --follow, the job failed, and stderr has the "
-        f"reason, or the JobManager is gone; {_REFUSED}, or there is no such run",
+        f"reason, or the JobManager is gone; {_REFUSED}, or there is no such run; {_UNTOLD}",
         "with --follow, the run was stopped, or the job was cancelled",
     ),
     "cancel": exit_codes(
         "0 the job has ended, and stdout says whether it was cancelled or had ended before; 1 it has not ended within a minute, or the "
-        f"JobManager is gone; {_REFUSED}",
+        f"JobManager is gone; {_REFUSED}; {_UNTOLD}",
     ),
 }
 #: state of a run -> why nothing of its tasks, or of one, was printed

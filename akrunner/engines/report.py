@@ -113,9 +113,12 @@ def _left_at(state: TaskState) -> str:
 
 
 def timeout_error(
-    job: JobSpec, stacks: Mapping[TaskSpec, str], results: Mapping[TaskSpec, TaskRecord], kept: str
+    job: JobSpec, stacks: Mapping[TaskSpec, str], results: Mapping[TaskSpec, TaskRecord], kept: str, in_source: bool
 ) -> JobTimeoutError:
-    """Return the exception of a job that took longer than its timeout. It says what each task was doing."""
+    """Return the exception of a job that took longer than its timeout. It says what each task was doing.
+
+    Args: in_source: whether the host waited for the source to give rows.
+    """
     doing = alike(((task.name, result.state.doing) for task, result in results.items()), "tasks")
     states = "; ".join(f"{who} {what}" for who, what in doing)
     first = next(iter(stacks), None)
@@ -124,6 +127,8 @@ def timeout_error(
         failure = TaskFailure(first.name, "did not end in time", log_tail=stacks[first], log_path=log_in(kept, first))
     others = [TaskFailure(t.name, "stacks:\n" + text, log_path=log_in(kept, t)) for t, text in stacks.items() if t != first]
     message = f"the job took longer than timeout={job.supervision.timeout:g} s and was stopped: {states}"
+    if in_source:
+        message += "; the host waited for the source (--input) to give rows"
     return JobTimeoutError(message, failure=failure, others=others, work_dir=kept or None)
 
 

@@ -290,7 +290,10 @@ def _error(verdict: Verdict, job: JobSpec, group: TaskGroup, state: State) -> Ba
     if verdict.ending is Ending.CANCELLED:
         return JobCancelledError("the job was stopped by its caller")
     if verdict.ending is Ending.TIMED_OUT:
-        return AttemptFailed(FailureKind.TIMEOUT, _NOBODY, lambda kept: report.timeout_error(job, verdict.stacks, tasks, kept))
+        in_source = state.stall.facts.in_source
+        return AttemptFailed(
+            FailureKind.TIMEOUT, _NOBODY, lambda kept: report.timeout_error(job, verdict.stacks, tasks, kept, in_source)
+        )
     if verdict.ending is Ending.STALLED:
         return AttemptFailed(FailureKind.STALLED, _NOBODY, lambda kept: report.stall_error(verdict.told, tasks, kept))
     task, failed = verdict.failures[0]

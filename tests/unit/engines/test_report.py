@@ -79,8 +79,12 @@ def test_what_had_come_to_its_end_was_not_stopped(state: TaskState, words: str) 
 def test_a_timeout_counts_the_tasks_that_did_the_same() -> None:
     job: Any = types.SimpleNamespace(supervision=types.SimpleNamespace(timeout=5.0))
     states = {TaskSpec("worker", n): TaskRecord(TaskState.RUNNING) for n in range(64)}
-    error = report.timeout_error(job, {}, {CHIEF: TaskRecord(TaskState.READY), **states}, "")
-    assert str(error).endswith(" and was stopped: [chief:0] waiting for the others; 64 tasks in main()")
+    tasks = {CHIEF: TaskRecord(TaskState.READY), **states}
+    told = "the job took longer than timeout=5 s and was stopped: [chief:0] waiting for the others; 64 tasks in main()"
+    assert str(report.timeout_error(job, {}, tasks, "", False)) == told
+    assert (
+        str(report.timeout_error(job, {}, tasks, "", True)) == f"{told}; the host waited for the source (--input) to give rows"
+    )
 
 
 def test_notes_of_a_task_are_shown_within_bounds() -> None:
