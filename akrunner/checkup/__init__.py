@@ -81,7 +81,7 @@ def looked_over(given: DoctorArguments) -> Checkup:
     master = given.flink_master
     if master is not None:
         _check_master(master)
-    python = sys.executable
+    python = None
     if given.flink_python is not None:
         python = os.path.expanduser(check_path("flink_python", given.flink_python))
     check_flag("quick", given.quick)
@@ -117,7 +117,7 @@ def _of_job(folder: str) -> Checkup:
     return Checkup(tuple(Line(line.about, BROKEN, line.found, line.do) for line in lines))
 
 
-def _of_machine(envs: Sequence[str | None], master: str | None, python: str, quick: bool) -> list[Check]:
+def _of_machine(envs: Sequence[str | None], master: str | None, python: str | None, quick: bool) -> list[Check]:
     from akrunner.checkup import services
 
     def environment(env: str | None) -> Check:
@@ -147,7 +147,7 @@ def _of_machine(envs: Sequence[str | None], master: str | None, python: str, qui
         Check("proxy", network.proxies),
         Check(
             "Flink",
-            lambda: services.flink(master, python),
+            lambda: services.flink(master, python or sys.executable, named=python is not None),
             90.0,
             "the cluster, or the interpreter with PyFlink, does not answer",
         ),

@@ -68,29 +68,33 @@ _MODULES = {
 _DOCKER = re.compile(r"|(unix|tcp|ssh|http|https|fd|npipe)://[\w./:@-]{0,200}")
 
 
-def flink(master: str | None, python: str) -> list[Line]:
+def flink(master: str | None, python: str, named: bool = False) -> list[Line]:
     """Check PyFlink and Java on this machine, and a cluster.
 
-    Args: master: the cluster's REST address, None to check no cluster; python: the interpreter that may have PyFlink.
+    Args:
+        master: the cluster's REST address, None to check no cluster.
+        python: the interpreter that may have PyFlink.
+        named: whether the user named it, and so means it to have PyFlink.
     """
     lines = []
+    why = f"{python} has none"
     try:
         done = ask([python, "-c", _VERSION], _SECONDS, noted=False)
         version = done.out.strip() if done.code == 0 else ""
-    except OSError:
-        version = ""
+    except OSError as e:
+        version, why = "", f"{python} does not run: {e.strerror}"
     if version:
         lines.append(Line("PyFlink", OK, f"{version} ({python})"))
         try:
             lines.append(Line("Java", OK, java_home(python)))
         except ConfigError as e:
             lines.append(Line("Java", LOOK, "none for Flink was found", str(e).partition(": ")[2] or str(e)))
-    elif master is not None:
+    elif master is not None or named:
         lines.append(
             Line(
                 "PyFlink",
                 BROKEN,
-                f"{python} has none",
+                why,
                 "--flink-python names an interpreter that has; pip install apache-flink",
             )
         )

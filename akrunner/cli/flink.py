@@ -36,7 +36,7 @@ def running_cluster() -> Cluster | None:
 def start(
     taskmanagers: int = typer.Option(2, min=1, help="TaskManager processes."),
     slots: int = typer.Option(2, min=1, help="Task slots of each: a job needs one for every task."),
-    port: int = typer.Option(8081, help="Port of the web address."),
+    port: int = typer.Option(8081, min=0, max=65535, help="Port of the web address; 0 for any free one."),
     python: str | None = typer.Option(None, help="Interpreter with PyFlink. Default: the one that runs akrunner."),
     as_json: bool = JSON,
 ) -> None:
@@ -64,7 +64,9 @@ def start(
 
 @app.command("stop")
 def stop(
-    port: int | None = typer.Option(None, help="Port of its web address, to end no cluster at another one. Default: any."),
+    port: int | None = typer.Option(
+        None, min=1, max=65535, help="Port of its web address, to end no cluster at another one. Default: any."
+    ),
     as_json: bool = JSON,
 ) -> None:
     """End the cluster, and everything it has started."""

@@ -135,6 +135,14 @@ def test_pyflink_and_java(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [line.state for line in there] == [OK, LOOK] and there[1].do == "set JAVA_HOME"
     assert [line.state for line in services.flink(None, "none")] == [OK]
     assert [line.state for line in services.flink("host:8081", "broken")] == [BROKEN, OK]
+    [line] = services.flink(None, "none", named=True)
+    assert (line.state, line.found) == (BROKEN, "none has none")
+
+
+def test_an_interpreter_for_flink_that_does_not_run_is_broken() -> None:
+    [line] = services.flink(None, "/no/such/python", named=True)
+    assert line.state == BROKEN and line.found == "/no/such/python does not run: No such file or directory"
+    assert line.do.startswith("--flink-python names an interpreter that has")
 
 
 def test_warm_workers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,18 @@ def test_no_cluster_is_stopped_at_another_port(monkeypatch: pytest.MonkeyPatch, 
     assert main(["flink", "stop", "--port", "18991"]) == 0 and stopped == ["stopped"]
 
 
+@pytest.mark.parametrize(
+    "line", ["start --port -1", "start --port 65536", "stop --port -1", "stop --port 0", "stop --port 70000"]
+)
+def test_a_port_that_there_cannot_be_is_refused(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(flink, "running_cluster", lambda: pytest.fail("it was looked for"))
+    monkeypatch.setattr(clusters, "start", lambda *given: pytest.fail("it was started"))
+    assert main(["flink", *line.split()]) == 2
+    assert f"Invalid value for '--port': '{line.split()[-1]}'" in capsys.readouterr().err
+
+
 def test_the_line_to_copy_has_the_interpreter_that_was_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
