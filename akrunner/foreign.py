@@ -113,6 +113,9 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
     (r"FATAL:  password authentication failed", f"PostgreSQL refuses the user or the password: {_PG_PASSWORD}"),
     (r"GatedRepoError|RepositoryNotFoundError|LocalTokenNotFoundError", "Hugging Face has no such repository, or none that "
     "may be seen: check the name and HF_TOKEN"),
+    # `akrunner.io.systems.sqlite` waits so long
+    (r"\[SQLite\].*database is locked", "another program has had the file locked for a minute (database is locked): end its "
+    "transaction, or start again when it has ended"),
     (r"error_perm: (530|331|332)", "the FTP server refused the login; write ftp://user:password@host/path"),
     (r"CERTIFICATE_VERIFY_FAILED", "the server's certificate is signed by nobody this machine trusts; SSL_CERT_FILE names a "
     "file of those to trust"),

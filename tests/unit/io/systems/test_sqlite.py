@@ -209,6 +209,19 @@ def test_another_writer_that_does_not_end_is_told(file: str, monkeypatch: pytest
     assert read(file)["x"].to_pylist() == [2]
 
 
+def test_a_file_that_is_locked_before_the_start_is_told_in_words(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(file, "CREATE TABLE t (x INTEGER)")
+    with contextlib.closing(sqlite._connected(file, "rw", 0)) as connection, contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr(sqlite, "_LOCKED_SECONDS", 0)
+        words = r"sqlite:///.*: another program has had the file locked for a minute \(database is locked\)"
+        with pytest.raises(SourceError, match=f"source: cannot read {words}"):
+            SYSTEM.open(f"sqlite:///{file}?table=t", None, None)
+        with pytest.raises(SinkError, match=f"output: cannot write {words}"):
+            SYSTEM.output(f"sqlite:///{file}?table=t", pa.schema([("x", pa.int64())]), False)
+        cursor.execute("ROLLBACK")
+
+
 def test_a_program_that_reads_is_not_locked_out_while_rows_come_and_is_waited_for_no_longer_than_the_job_may(file: str) -> None:
     run(file, "CREATE TABLE t (x)")
     out = SYSTEM.output(f"sqlite:///{file}?table=t", pa.schema([("x", pa.int64())]), False)
