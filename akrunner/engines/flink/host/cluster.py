@@ -27,6 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -54,6 +55,14 @@ _TASK_MEMORY = {
 }  # fmt: skip
 #: variables with class path entries, in the order of Flink's scripts
 _FILE_SYSTEMS = ("HADOOP_CLASSPATH", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "HBASE_CONF_DIR")
+#: the key of users' options for every Java; what prints config.yaml as JSON
+_OPTIONS = "env.java.opts.all"
+_AS_JSON = """
+import json, sys
+from ruamel.yaml import YAML
+with open(sys.argv[1], encoding="utf-8") as f:
+    json.dump(YAML(typ="safe").load(f), sys.stdout, default=str)
+"""
 _STATE = "cluster.json"
 _TEMP = "tmp"
 #: seconds between SIGTERM and SIGKILL; a TaskManager that has run Python functions would wait longer, for processes that are
@@ -144,10 +153,11 @@ def start(
         raise ConfigError(f"a cluster of this folder is running: http://{there.address} (akrunner flink stop ends it)")
     home = flink_home(python)
     java = java_home(python)
+    words = _own_words(python, home)
     for again in (True, True, False):
         rest = _checked(port) if port else _any_port()
         try:
-            return _bring_up(folder, home, java, python, taskmanagers, slots, host, rest)
+            return _bring_up(folder, home, java, python, words, taskmanagers, slots, host, rest)
         except ConfigError:
             # another process may have taken the port after it was chosen and before Java bound it
             if port or not again or not _address_in_use(folder):
@@ -155,7 +165,9 @@ def start(
     raise AssertionError("unreachable")
 
 
-def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int, slots: int, host: str, rest: int) -> Cluster:
+def _bring_up(
+    folder: str, home: str, java: str, python: str, words: Sequence[str], taskmanagers: int, slots: int, host: str, rest: int
+) -> Cluster:
     conf, logs, lib, temp = (os.path.join(folder, name) for name in ("conf", "log", "lib", _TEMP))
     for made in (conf, logs, lib, temp):
         shutil.rmtree(made, ignore_errors=True)
@@ -166,7 +178,7 @@ def _bring_up(folder: str, home: str, java: str, python: str, taskmanagers: int,
     # would fill the metaspace
     for jar in [*glob.glob(f"{home}/lib/*.jar"), *glob.glob(f"{home}/opt/flink-python-*.jar")]:
         os.symlink(jar, os.path.join(lib, os.path.basename(jar)))
-    _configure(os.path.join(conf, "config.yaml"), host, rest, _any_port(), slots, python, temp)
+    _configure(os.path.join(conf, "config.yaml"), host, rest, _any_port(), slots, python, temp, words)
     for name in _PROCESSES:
         # before anything is started
         java_words(name, java, os.environ)
@@ -303,13 +315,39 @@ def _version(java: str) -> int:
 
 
 def _java_options(conf: str) -> list[str]:
-    """Return `env.java.opts.all` of the cluster's config.yaml."""
-    with open(os.path.join(conf, "config.yaml")) as f:
-        return next((line.partition(": ")[2].split() for line in f if line.startswith("env.java.opts.all: ")), [])
+    """Return the words of the cluster's config.yaml, as `_configure` has written them."""
+    with open(os.path.join(conf, "config.yaml"), encoding="utf-8") as f:
+        said = next(line for line in f if line.startswith(f"{_OPTIONS}: "))
+    return shlex.split(json.loads(said.partition(": ")[2]))
 
 
-def _configure(path: str, host: str, rest: int, rpc: int, slots: int, python: str, temp: str) -> None:
-    """Write akrunner's settings over Flink's config.yaml, of which `env.java.opts.all` is kept."""
+def _own_words(python: str, home: str) -> list[str]:
+    """Return the words of `env.java.opts.all` in PyFlink's config.yaml, which PyFlink's own YAML library reads.
+
+    Raises:
+        ConfigError: the file is no YAML, or the value is not as a shell reads it.
+    """
+    path = os.path.join(home, "conf", "config.yaml")
+    with ours(ConfigError, path):
+        done = ask([python, "-c", _AS_JSON, path], 60)
+        if done.code:
+            raise ValueError((done.err.strip().splitlines() or [f"{python} ended with {done.code}"])[-1])
+        return words_under(json.loads(done.out), _OPTIONS)
+
+
+def words_under(config: Any, key: str) -> list[str]:
+    """Return the words of a key, which stands in one line (`a.b.c: x`), in sections, or in both; [] if it is not there."""
+    words: list[str] = []
+    for name, value in config.items() if isinstance(config, dict) else ():
+        if name == key and value is not None and not isinstance(value, dict):
+            words = shlex.split(str(value))
+        elif key.startswith(f"{name}."):
+            words = words_under(value, key[len(name) + 1 :]) or words
+    return words
+
+
+def _configure(path: str, host: str, rest: int, rpc: int, slots: int, python: str, temp: str, words: Sequence[str]) -> None:
+    """Write akrunner's settings over Flink's config.yaml. Args: words: of its `env.java.opts.all`, which is kept."""
     ours = {
         "jobmanager.rpc.address": host,
         "jobmanager.rpc.port": rpc,
@@ -331,10 +369,10 @@ def _configure(path: str, host: str, rest: int, rpc: int, slots: int, python: st
         "python.executable": python,
         "io.tmp.dirs": temp,
     }
-    with open(path) as f:
-        java = next((line.split("all:", 1)[1].strip() for line in f if line.strip().startswith("all:")), "")
-    with open(path, "w") as f:
-        f.write("".join(f"{key}: {value}\n" for key, value in ours.items()) + f"env.java.opts.all: {java}\n")
+    # text of JSON is text of YAML, too
+    java = json.dumps(shlex.join(words), ensure_ascii=False)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("".join(f"{key}: {value}\n" for key, value in ours.items()) + f"{_OPTIONS}: {java}\n")
 
 
 def _wait_for_slots(cluster: Cluster, slots: int) -> None:

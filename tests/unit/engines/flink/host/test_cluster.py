@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import yaml
 
 from akrunner.engines.flink.host import cluster
 from akrunner.engines.flink.host.cluster import class_path, command_of, java_words
@@ -47,7 +48,7 @@ TRUE = NO_FLIGHT_RECORDER.replace("false", "true")
 
 def words_of(folder: Path, environ: dict[str, str], all_options: str = "-Da=1") -> list[str]:
     (folder / "conf").mkdir()
-    (folder / "conf" / "config.yaml").write_text(f"env.java.opts.all: {all_options}\n")
+    cluster._configure(str(folder / "conf" / "config.yaml"), "127.0.0.1", 1, 2, 1, "/python", "/tmp", all_options.split())
     return command_of(str(folder), "/java", "jobmanager", 0, environ)
 
 
@@ -74,14 +75,34 @@ def test_a_quote_that_is_not_closed_is_told_with_the_variable(tmp_path: Path, va
         java_words("taskmanager", str(tmp_path), {variable: "-Da='b"})
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("env.java.opts.all: -Da=1 -Db=2", ["-Da=1", "-Db=2"]),
+        ('env:\n  java:\n    opts:\n      all: "-Da=1 -Db=2"', ["-Da=1", "-Db=2"]),
+        ("env:\n  java.opts:\n    all: -Da=1 # mine", ["-Da=1"]),
+        ("x:\n  all: 5\nenv: {java: {opts: {all: -Da=1}}}\ny:\n  all: 6", ["-Da=1"]),
+        ("env.java.opts.all: >-\n  -Da=1\n  -Db='two words'", ["-Da=1", "-Db=two words"]),
+        ("env.java:\n  opts:\n    all:\n  home: /java", []),
+        ("all: 5", []),
+        ("# nothing", []),
+    ],
+)
+def test_users_options_for_java_are_those_of_their_key(tmp_path: Path, text: str, words: list[str]) -> None:
+    """And what akrunner writes of them it reads back, as Flink does."""
+    assert cluster.words_under(yaml.safe_load(text), "env.java.opts.all") == words
+    cluster._configure(str(tmp_path / "config.yaml"), "127.0.0.1", 1, 2, 1, "/python", "/tmp", words)
+    assert cluster._java_options(str(tmp_path)) == words
+    assert cluster.words_under(yaml.safe_load((tmp_path / "config.yaml").read_text()), "env.java.opts.all") == words
+
+
 def brought_up(folder: Path) -> cluster.Cluster:
     """Bring up a cluster of a JobManager and a TaskManager whose Java is a small script, which SIGTERM does not end."""
     (folder / "home" / "conf").mkdir(parents=True)
-    (folder / "home" / "conf" / "config.yaml").write_text("env.java.opts.all: -Da=1\n")
     (folder / "java" / "bin").mkdir(parents=True)
     (folder / "java" / "bin" / "java").write_text("#!/bin/sh\ntrap '' TERM\nexec sleep 60\n")
     (folder / "java" / "bin" / "java").chmod(0o755)
-    return cluster._bring_up(str(folder / "c"), str(folder / "home"), str(folder / "java"), "/python", 1, 1, "127.0.0.1", 1)
+    return cluster._bring_up(str(folder / "c"), str(folder / "home"), str(folder / "java"), "/python", [], 1, 1, "127.0.0.1", 1)
 
 
 @pytest.fixture
