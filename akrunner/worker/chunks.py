@@ -284,6 +284,8 @@ def unpack(
     described = {column["name"]: column for column in schema}
     rows, packed = layout.unpack(payload, described)
     columns = {}
+    #: columns with nulls that nothing takes the place of, and what is said of each
+    wrong: List[Tuple[str, ValueError]] = []
     for header, buffers in packed:
         name = header["name"]
         if taken is not None and name not in taken:
@@ -295,10 +297,18 @@ def unpack(
         default = (defaults or {}).get(name)
         values = _values(header, buffers, described[name])
         if valid is not None and not isinstance(values, Ragged):
-            values = filled(Nulled(name, values, valid), default, lazy, first)
+            try:
+                values = filled(Nulled(name, values, valid), default, lazy, first)
+            except ValueError as e:
+                wrong.append((name, e))
+                continue
         elif valid is not None and lazy == KEPT:
             values.valid = valid
         columns[name] = values
+    if wrong:
+        # all of them at once, so that nobody meets one with each run
+        others = ", ".join(repr(name) for name, _ in wrong[1:21]) + (" and more" if len(wrong) > 21 else "")
+        raise ValueError(str(wrong[0][1]) + ("; the same holds for %s" % others if others else ""))
     return rows, columns
 
 

@@ -75,6 +75,10 @@ def test_nulls() -> None:
     assert [row.tolist() for row in got["r"].rows()] == [[1], [], [2, 3]]
     with pytest.raises(ValueError, match="column 'i' has a null in row . of this task's.*defaults="):
         crossed(table, defaults={"s": "", "v": 0})
+    with pytest.raises(ValueError, match="column 'i' has a null in row .*; the same holds for 's', 'v'$"):
+        crossed(table)
+    with pytest.raises(ValueError, match=r"gives them a value$"):
+        crossed(table, defaults={"s": "", "v": 0})
     with pytest.raises(akrunner.DataError, match="row 1, column 'r': a list has a null in it"):
         crossed(pa.table({"r": [[1], [None], [2]]}))
     strings = pa.table({"w": pa.array([["a", "b"], None], pa.list_(pa.string(), 2))})
