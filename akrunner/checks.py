@@ -113,11 +113,19 @@ def path_shown(value: str, nothing: str = "something that is no path") -> str:
     return value if plain and _PATH.match(value) else nothing
 
 
+def whole_number(name: str, value: numbers.Integral) -> int:
+    """Return a whole number as a plain int. Raises: ConfigError: its own methods raise."""
+    try:
+        return int(value)
+    except Exception as e:
+        raise ConfigError(f"{name} must be a whole number: its __int__ raised {type(e).__name__}") from e
+
+
 def check_count(name: str, value: Any, least: int, most: int = _MOST_COUNT) -> int:
     """Return a whole number as a plain int. Raises: ConfigError: the value is no whole number, or not in least..most."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ConfigError(f"{name} must be a whole number, not {shown(value)}")
-    whole = int(value)
+    whole = whole_number(name, value)
     if whole < least:
         raise ConfigError(f"{name}={shown(whole)}: " + (f"there must be at least {least}" if least else "0 or more"))
     if whole > most:
@@ -136,9 +144,14 @@ def check_seconds(name: str, value: Any, none: bool = False, zero: bool = False)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ConfigError(f"{name}={shown(value)}: give seconds, {needed}")
     try:
-        seconds = int(value) if isinstance(value, numbers.Integral) else float(value)
+        seconds = whole_number(name, value) if isinstance(value, numbers.Integral) else float(value)
+    except ConfigError:
+        # it is a ValueError, too
+        raise
     except (OverflowError, ValueError):
         seconds = math.inf
+    except Exception as e:
+        raise ConfigError(f"{name} must be seconds: its __float__ raised {type(e).__name__}") from e
     # so that NaN is refused: it is neither below nor above any number, and a wait for NaN seconds would never end
     if not (seconds > 0 or (zero and seconds == 0)):
         raise ConfigError(f"{name}={shown(value)}: give seconds, {needed}")

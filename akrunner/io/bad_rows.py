@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import IO, Any, TypeVar
 
 from akrunner import leftovers
-from akrunner.checks import MOST_DIGITS, check_path, holds_no_files, shown, whole_of
+from akrunner.checks import MOST_DIGITS, check_path, holds_no_files, shown, whole_number, whole_of
 from akrunner.errors import ConfigError, SourceError, WriteError
 from akrunner.foreign import in_words, redacted
 from akrunner.io.commits import may_be_written
@@ -93,7 +93,7 @@ class Limit:
             if rows is not None:
                 return cls(rows)
         elif isinstance(given, numbers.Integral) and not isinstance(given, bool):
-            rows = int(given)
+            rows = whole_number("max_bad_rows (--max-bad-rows)", given)
             if 0 <= rows < 10**MOST_DIGITS:
                 return cls(rows)
         raise ConfigError(

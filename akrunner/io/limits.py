@@ -68,8 +68,10 @@ def in_time(timeout: object) -> AbstractContextManager[None]:
 
     Args: timeout: the job's. It may be no number, or too large a one: then it is refused later.
     """
-    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and 0 < timeout <= MOST_SECONDS:
-        return limited(float(timeout), None)
+    # what a number's own methods raise is told later, too
+    with contextlib.suppress(Exception):
+        if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and 0 < timeout <= MOST_SECONDS:
+            return limited(float(timeout), None)
     return limited(None, None)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from akrunner.checks import shown
+from akrunner.checks import shown, whole_number
 from akrunner.errors import ConfigError
 from akrunner.foreign import ours
 from akrunner.launch import cgroups, cramped
@@ -48,7 +48,7 @@ def check_fits(**counts: Any) -> None:
         ConfigError: the limits of this process are below what any job needs, or this machine cannot hold so many tasks even if
             they were idle; the error says how many it can hold, and which limit allows no more.
     """
-    given = {name: int(value) for name, value in counts.items() if isinstance(value, numbers.Integral)}
+    given = {name: whole_number(name, value) for name, value in counts.items() if isinstance(value, numbers.Integral)}
     count = max(sum(value for name, value in given.items() if name != "parallelism"), given.get("parallelism", 0))
     _check_limits()
     _check_room(max(1, count))

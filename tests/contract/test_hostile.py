@@ -55,6 +55,15 @@ def method(name: str) -> type:
     return type("Hostile" + name.strip("_"), (), {name: no})
 
 
+def number_with(name: str, kind: type) -> Any:
+    """A number that has the type a parameter asks for, and a method that raises."""
+
+    def no(self: Any, *args: Any) -> Any:
+        raise RuntimeError(f"{name} of a hostile number")
+
+    return type(f"Hostile{kind.__name__}{name.strip('_')}", (kind,), {name: no})(1)
+
+
 def broken() -> Iterator[Any]:
     yield {"a": 1}
     raise RuntimeError("a hostile generator")
@@ -71,11 +80,13 @@ METHODS = (
     "__arrow_c_stream__",
     "__getattr__",
 )
+METHODS_OF_NUMBERS = ("__int__", "__index__", "__float__")
 #: each is made anew: a generator is used up
 HOSTILE: tuple[Callable[[], Any], ...] = (
     object, lambda: None, lambda: math.nan, lambda: -1, lambda: 2**70, lambda: b"bytes", lambda: "\0", lambda: lambda: None, lambda: "",
     lambda: {}, lambda: [], lambda: [None], lambda: {None: 1}, lambda: "\ud800", lambda: np.arange(3), lambda: True, lambda: int,
     lambda: 10**5000, lambda: [10**5000], lambda: {"a": 10**5000}, lambda: {10**5000: 1}, lambda: "x" * 10_000, lambda: pa.schema([]), broken, *(method(name) for name in METHODS),
+    *(lambda name=name, kind=kind: number_with(name, kind) for name in METHODS_OF_NUMBERS for kind in (int, float)),
 )  # fmt: skip
 
 

@@ -230,3 +230,15 @@ def test_the_word_that_is_meant_is_named() -> None:
 )
 def test_a_whole_number_has_ascii_digits_and_no_more_than_18(text: str, number: int | None) -> None:
     assert whole_of(text) == number
+
+
+@pytest.mark.parametrize(("kind", "method"), [(int, "__int__"), (float, "__float__")])
+def test_numbers_whose_own_methods_raise(kind: type, method: str) -> None:
+    def no(self: Any) -> Any:
+        raise RuntimeError
+
+    value = type("Hostile", (kind,), {method: no})(1)
+    with pytest.raises(ConfigError, match=f"x must be .*: its {method} raised RuntimeError"):
+        check_seconds("x", value)
+    with pytest.raises(ConfigError, match="x must be a whole number"):
+        check_count("x", value, 1)
