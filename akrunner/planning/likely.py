@@ -53,7 +53,7 @@ def warnings_of(
         if one.nulls and one.null == UNREAD and one.name not in met:
             told.append(
                 f"column {one.name!r} has {one.nulls:,} null{'s' if one.nulls > 1 else ''}: a script that reads it needs "
-                f"defaults={{{one.name!r}: ...}} in dataset() or batches(), or batches(nulls='none')"
+                f"defaults={{{one.name!r}: ...}} (--default {one.name}=...), or batches(nulls='none')"
             )
     cores = len(devices.cpus())
     if job.resources.cpus_per_worker is None and fed > 4 * cores:

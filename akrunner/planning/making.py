@@ -162,7 +162,7 @@ def _column(field: Field, form: str, nulls: Mapping[str, int], defaults: Mapping
     shape = field.shape
     count = "any number of values" if shape is None else "one value" if shape == () else f"{' x '.join(map(str, shape))} values"
     if field.name in defaults:
-        null = f"{shown(defaults[field.name])}, of defaults="
+        null = f"{shown(defaults[field.name])}, the default"
     elif not field.nullable:
         null = "there is none"
     elif field.shape is None:

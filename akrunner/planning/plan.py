@@ -12,7 +12,17 @@ from typing import Any
 
 from akrunner.checks import counted
 from akrunner.planning.tasks import PlannedTask, lines_of_tasks
-from akrunner.planning.text import INDENT, SHOWN, interpreter_shown, line_of, line_of_given, side_by_side
+from akrunner.planning.text import (
+    INDENT,
+    SHOWN,
+    indented,
+    interpreter_shown,
+    line_of,
+    line_of_given,
+    more_columns,
+    side_by_side,
+    width_of_terminal,
+)
 from akrunner.tables import grid
 from akrunner.tables.shown import NULL
 from akrunner.trial import Trial
@@ -25,9 +35,12 @@ _WIDE = 120
 #: how many addresses of a role in TF_CONFIG are shown
 _ADDRESSES = 4
 #: what becomes of a null if the job has no default for it
-UNREAD = "an error, but for defaults= or nulls="
+UNREAD = "an error"
+_UNLESS = (
+    f"{UNREAD}: but for a default (--default COLUMN=VALUE, in Python defaults=), or a script that reads batches(nulls='none')"
+)
 #: the columns of an output without a schema
-FIRST_BATCH = "the columns of the first batch the script writes (there is no output_schema=)"
+FIRST_BATCH = "the columns of the first batch the script writes (no output schema is given)"
 
 
 @dataclass(frozen=True)
@@ -113,7 +126,7 @@ class Plan:
     given: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join([*_lines(self), *line_of_given(self.given)])
+        return "\n".join([*_lines(self, width_of_terminal()), *line_of_given(self.given)])
 
     def __repr__(self) -> str:
         # a notebook shows this if the plan is the last line of a cell
@@ -125,7 +138,8 @@ class Plan:
         return shown.plan([*_lines(self), *line_of_given(self.given)], {"input": _rows(self.columns[:SHOWN])})
 
 
-def _lines(plan: Plan) -> list[str]:
+def _lines(plan: Plan, width: int | None = None) -> list[str]:
+    """Return the lines of a plan. Args: width: the columns of the terminal, to which the table of columns is fitted."""
     started = "nothing was started" if plan.trial is None else "nothing was started but the script over the first rows"
     lines = [f"{plan.verb} on engine {plan.engine}; {started}"]
     lines += line_of("script", f"{plan.script}: {plan.entry}")
@@ -139,9 +153,11 @@ def _lines(plan: Plan) -> list[str]:
         lines += line_of("requirements", f"{plan.requirements}, installed at the start")
     rows = counted(plan.rows, "row") if plan.rows is not None else "rows are counted as they are read"
     lines += line_of("input", f"{plan.source}: {rows}, {counted(len(plan.columns), 'column')} as {plan.data_format}")
-    lines += _table(plan.columns[:SHOWN])
-    if len(plan.columns) > SHOWN:
-        lines.append(f"{INDENT}and {len(plan.columns) - SHOWN:,} more columns")
+    shown = plan.columns[:SHOWN]
+    lines += side_by_side(_rows(shown), width)
+    lines += more_columns(len(plan.columns) - len(shown), width)
+    if any(one.null == UNREAD for one in shown):
+        lines += indented(_UNLESS, width)
     if plan.bad_rows:
         lines += line_of("bad rows", plan.bad_rows)
     if plan.split:
@@ -206,10 +222,6 @@ def _short(text: str) -> str:
 def _named(column: str) -> str:
     """Return a column's name in one line, whatever is in it."""
     return column if column.isprintable() else ascii(column)
-
-
-def _table(columns: tuple[PlannedColumn, ...]) -> list[str]:
-    return side_by_side(_rows(columns))
 
 
 def _rows(columns: tuple[PlannedColumn, ...]) -> Sequence[tuple[str, ...]]:

@@ -37,8 +37,8 @@ def _entry(words: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     first, below = markup.text(words[0]), words[1:]
     if rows:
         title = f"{len(rows) - 1:,} columns" if len(rows) != 2 else "1 column"
-        # the text names the first columns only if there are very many
-        more = markup.line(markup.text(below[-1])) if len(below) > len(rows) else ""
+        # what the text says below its table
+        more = "".join(markup.line(markup.text(line)) for line in below[len(rows) :])
         return first + markup.folded(title, markup.table(rows[0], rows[1:]) + more, is_open=len(rows) <= _LONG)
     boxed = markup.lines("\n".join(below))
     return first + (markup.folded(f"{len(below):,} more lines", boxed) if len(below) > _LONG else boxed)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from typing import Any
 
+from rich.cells import cell_len, chop_cells
+
+from akrunner.checks import counted
 from akrunner.foreign import redacted
 from akrunner.history.arguments import without_secret
 
@@ -14,6 +19,9 @@ from akrunner.history.arguments import without_secret
 INDENT = " " * 14
 #: how many columns, files, tasks and so on are shown; of more, the first
 SHOWN = 40
+_GAP = "  "
+#: columns of text: those to which the cells of a table are filled up at most; those that a column keeps on any terminal
+_WIDEST, _NARROWEST = 40, 8
 #: the text shown in place of a secret
 HIDDEN = "***"
 
@@ -54,7 +62,57 @@ def line_of(name: str, words: str) -> list[str]:
     return [f"{name + ':':14}{words}"]
 
 
-def side_by_side(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return the lines of a table, its headings first."""
-    widths = [min(40, max(len(row[place]) for row in rows)) for place in range(len(rows[0]))]
-    return [(INDENT + "  ".join(cell.ljust(width) for cell, width in zip(row, widths))).rstrip() for row in rows]
+def width_of_terminal() -> int | None:
+    """Return the columns of the terminal where a plan is printed, None if there is none."""
+    return shutil.get_terminal_size((0, 0)).columns or None
+
+
+def side_by_side(rows: Sequence[tuple[str, ...]], width: int | None = None) -> list[str]:
+    """Return the lines of a table, its headings first.
+
+    Args: width: the columns of the terminal, within which cells are broken; None: no cell is broken.
+    """
+    widths = [min(_WIDEST, max(cell_len(row[place]) for row in rows)) for place in range(len(rows[0]))]
+    if width is None:
+        return [_joined(row, widths) for row in rows]
+    widths = _narrowed([max(cell_len(row[place]) for row in rows) for place in range(len(rows[0]))], width)
+    broken = ([_broken(cell, wide) for cell, wide in zip(row, widths)] for row in rows)
+    return [_joined(line, widths) for row in broken for line in itertools.zip_longest(*row, fillvalue="")]
+
+
+def indented(words: str, width: int | None) -> list[str]:
+    """Return the lines of words that continue a line of a plan. Args: width: as for `side_by_side`."""
+    return [INDENT + line for line in (_broken(words, max(_NARROWEST, width - len(INDENT))) if width is not None else [words])]
+
+
+def more_columns(count: int, width: int | None) -> list[str]:
+    """Return the lines that say how to see the columns that a plan leaves out. Args: count: how many; width: as for `side_by_side`."""
+    told = f"and {counted(count, 'more column')}: --dry-run --json has them all, in Python plan.columns"
+    return indented(told, width) if count > 0 else []
+
+
+def _joined(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return (INDENT + _GAP.join(cell + " " * (width - cell_len(cell)) for cell, width in zip(cells, widths))).rstrip()
+
+
+def _narrowed(natural: Sequence[int], width: int) -> list[int]:
+    """Return the width of each column of a table: narrow ones have what they need, and wide ones share the rest of a terminal."""
+    widths = list(natural)
+    left = width - len(INDENT) - len(_GAP) * (len(natural) - 1)
+    # the narrow columns first: the columns behind them share what they do not need
+    for number, place in enumerate(sorted(range(len(natural)), key=lambda at: natural[at])):
+        widths[place] = min(natural[place], max(_NARROWEST, left // (len(natural) - number)))
+        left -= widths[place]
+    return widths
+
+
+def _broken(cell: str, width: int) -> list[str]:
+    """Return a cell in lines of at most `width` columns, broken between words where that can be."""
+    lines = [""]
+    for word in cell.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if cell_len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines += chop_cells(word, width)
+    return lines if lines[0] or len(lines) == 1 else lines[1:]

@@ -23,9 +23,11 @@ from akrunner.planning.text import (
     interpreter_shown,
     line_of,
     line_of_given,
+    more_columns,
     neat,
     side_by_side,
     value_shown,
+    width_of_terminal,
 )
 from akrunner.prepare.python import interpreter_for
 from akrunner.running.inputs import table_of
@@ -116,7 +118,7 @@ class PredictPlan:
     given: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join([*_lines(self), *line_of_given(self.given)])
+        return "\n".join([*_lines(self, width_of_terminal()), *line_of_given(self.given)])
 
     def __repr__(self) -> str:
         # a notebook shows this if the plan is the last line of a cell
@@ -201,7 +203,7 @@ def columns_of(
         ]
         kept = one.name in plan.reserved
         if one.name in defaults:
-            null = f"{shown(defaults[one.name])}, of defaults="
+            null = f"{shown(defaults[one.name])}, the default"
         elif any(not pa.types.is_floating(plan.feed.arrow.field(travels).type) for _, travels in fed):
             null = _REFUSED
         elif fed:
@@ -229,10 +231,6 @@ def _warnings(columns: tuple[PredictColumn, ...], rows: int | None, workers: int
     return told
 
 
-def _table(columns: tuple[PredictColumn, ...]) -> list[str]:
-    return side_by_side(_rows(columns))
-
-
 def _rows(columns: tuple[PredictColumn, ...]) -> Sequence[tuple[str, ...]]:
     rows = [("column", "type", "feeds", "kept", "nulls", "a null becomes")]
     rows += [
@@ -249,7 +247,8 @@ def _rows(columns: tuple[PredictColumn, ...]) -> Sequence[tuple[str, ...]]:
     return rows
 
 
-def _lines(plan: PredictPlan) -> list[str]:
+def _lines(plan: PredictPlan, width: int | None = None) -> list[str]:
+    """Return the lines of a plan. Args: width: the columns of the terminal, to which the table of columns is fitted."""
     rows = counted(plan.rows, "row") if plan.rows is not None else "rows are counted as they are read"
     lines = [f"predict on engine {plan.engine}; nothing was started"]
     lines += line_of("model", f"{plan.model}: {plan.signature}, {counted(plan.batch_size, 'row')} at once")
@@ -267,9 +266,8 @@ def _lines(plan: PredictPlan) -> list[str]:
     if plan.requirements is not None:
         lines += line_of("requirements", f"{plan.requirements}, installed at the start")
     lines += line_of("input", f"{plan.source}: {rows}, {counted(len(plan.columns), 'column')}")
-    lines += _table(plan.columns[:SHOWN])
-    if len(plan.columns) > SHOWN:
-        lines.append(f"{INDENT}and {len(plan.columns) - SHOWN:,} more columns")
+    lines += side_by_side(_rows(plan.columns[:SHOWN]), width)
+    lines += more_columns(len(plan.columns) - SHOWN, width)
     if plan.bad_rows:
         lines += line_of("bad rows", plan.bad_rows)
     lines += lines_of_tasks(plan.tasks)

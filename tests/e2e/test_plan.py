@@ -70,10 +70,10 @@ def test_it_says_what_the_job_then_does(
         assert told["threads"] == task.env["OMP_NUM_THREADS"] and task.gets_rows
     assert [task.name for task in plan.tasks] == [task.name for task in result.tasks]
     assert [(one.name, one.feature, one.nulls, one.null) for one in plan.columns] == [
-        ("id", "int64, one value", 1, "an error, but for defaults= or nulls="),
+        ("id", "int64, one value", 1, "an error"),
         ("x", "float64, one value", 1, "NaN"),
         ("many", "float64, any number of values", None, "an empty list"),
-        ("word", "bytes, one value", 2, "an error, but for defaults= or nulls="),
+        ("word", "bytes, one value", 2, "an error"),
     ]
     assert [told["columns"]["x"] for told in map(json.loads, result.table["told"].to_pylist())] == ["f", "f"]
 
@@ -112,8 +112,8 @@ def test_columns_and_defaults_are_shown(tmp_path: Path, script: Path) -> None:
         plan = akrunner.plan(script, source, output_schema="told string", columns=["word", "id"], defaults={"id": -1})
         assert plan.rows == 4 and "4 rows, 2 columns as examples" in str(plan)
         assert [(one.name, one.nulls, one.null) for one in plan.columns] == [
-            ("word", 2, "an error, but for defaults= or nulls="),
-            ("id", 1, "-1, of defaults="),
+            ("word", 2, "an error"),
+            ("id", 1, "-1, the default"),
         ]
         assert not any("'id'" in one for one in plan.warnings)
         assert akrunner.plan(script, source, output_schema="told string", select="SELECT id FROM input LIMIT 1").rows is None
@@ -126,12 +126,11 @@ def test_nulls_are_said_with_what_reads_them(tmp_path: Path) -> None:
     )
     pairs = pa.array([[1.0, 2.0], None, None, [3.0, 4.0]], pa.list_(pa.float32(), 2))
     rows = pa.table({"id": [1, None, 3, None], "late": [1, 2, 3, None], "point": pairs})
-    how = "in dataset() or batches(), or batches(nulls='none')"
-    first = f"column 'id' has 2 nulls: a script that reads it needs defaults={{'id': ...}} {how}"
-    second = f"column 'late' has 1 null: a script that reads it needs defaults={{'late': ...}} {how}"
+    first = "column 'id' has 2 nulls: a script that reads it needs defaults={'id': ...} (--default id=...), or batches(nulls='none')"
+    second = "column 'late' has 1 null: a script that reads it needs defaults={'late': ...} (--default late=...), or batches(nulls='none')"
     plan = akrunner.plan(tmp_path / "copy.py", rows)
     assert plan.warnings == (first, second)
-    assert [one.null for one in plan.columns] == ["an error, but for defaults= or nulls="] * 2 + ["NaN in each place"]
+    assert [one.null for one in plan.columns] == ["an error"] * 2 + ["NaN in each place"]
     tried = akrunner.plan(tmp_path / "copy.py", rows, try_rows=2)
     assert tried.warnings == (second,) and tried.trial is not None
     assert tried.trial.nulls == ("id", "point") and tried.trial.written["id"].to_pylist() == [1, None]

@@ -401,7 +401,7 @@ ONLY_IN = {
     "aiohttp": {"io/paths"},
     "google_crc32c": {"codec/crc32c"},
     "typer": {"cli"},
-    "rich": {"cli", "screens", "tables/grid"},
+    "rich": {"cli", "screens", "tables/grid", "planning/text"},
     "deltalake": {"io/systems/delta"},
     "pyiceberg": {"io/systems/iceberg"},
     "duckdb": {"io", "alink", "tables"},

@@ -100,7 +100,7 @@ def test_a_column_says_what_the_script_gets_and_what_becomes_of_a_null(plan: Any
 def test_a_default_and_a_column_without_nulls_need_no_more(plan: Any) -> None:
     schema = pa.schema([pa.field("a", pa.int64()), pa.field("b", pa.int64(), nullable=False)])
     a, b = plan(source=pa.table([[None], [1]], schema=schema), defaults={"a": -1}).columns
-    assert a.null == "-1, of defaults=" and b.null == "there is none"
+    assert a.null == "-1, the default" and b.null == "there is none"
 
 
 def test_columns_that_travel_as_columns_keep_their_type(plan: Any) -> None:

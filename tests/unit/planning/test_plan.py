@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shutil
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from akrunner.planning.plan import FIRST_BATCH, Plan, PlannedColumn
+from akrunner.planning.plan import FIRST_BATCH, UNREAD, Plan, PlannedColumn
 from akrunner.planning.tasks import PlannedTask
 from akrunner.trial import Trial
 
@@ -55,10 +57,32 @@ def test_the_name_of_a_column_forges_no_line() -> None:
     assert "a\\nproblem: x\\x1b[2J" in text and "\nproblem" not in text
 
 
-@pytest.mark.parametrize("count, more", [(40, ""), (41, "and 1 more columns"), (2040, "and 2,000 more columns")])
+@pytest.mark.parametrize(
+    "count, more",
+    [
+        (40, ""),
+        (41, "and 1 more column: --dry-run --json has them all"),
+        (2040, "and 2,000 more columns: --dry-run --json has them all"),
+    ],
+)
 def test_of_many_columns_the_first_are_shown(count: int, more: str) -> None:
     text = str(dataclasses.replace(PLAN, columns=tuple(dataclasses.replace(COLUMN, name=f"c{i}") for i in range(count))))
-    assert "c39" in text and "c40" not in text and (more in text) and ("more columns" in text) == bool(more)
+    assert "c39" in text and "c40" not in text and (more in text) and (" more column" in text) == bool(more)
+
+
+def test_the_table_of_columns_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    unread = PlannedColumn("customer_lifetime_value", "list<item: float>", "float32, any number of values", 2, UNREAD)
+    plan = dataclasses.replace(PLAN, columns=(COLUMN, unread))
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line for line in str(plan).splitlines() if line.startswith(" ")]
+    assert max(map(len, lines)) <= 80 and "list<item: float>" not in str(plan) and "--default" in "".join(lines)
+    # where there is no terminal, each column has one line
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda fallback: os.terminal_size(fallback))
+    assert any(
+        "customer_lifetime_value  list<item: float>  float32, any number of values  2" in line
+        for line in str(plan).splitlines()
+    )
+    assert "--default" not in str(PLAN)
 
 
 def test_files_are_listed_without_the_script_itself() -> None:

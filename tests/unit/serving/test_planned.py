@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from akrunner.planning.text import side_by_side
 from akrunner.serving.plan import Plan
-from akrunner.serving.planned import PredictColumn, _table, _warnings, columns_of
+from akrunner.serving.planned import PredictColumn, _rows, _warnings, columns_of
 from akrunner.signature import Signature, TensorSpec
 
 INPUTS = {
@@ -29,8 +30,8 @@ def test_what_becomes_of_nulls() -> None:
         PredictColumn("id", "int32", (), True, None, "stays null"),
         PredictColumn("o", "string", (), False, None, "nothing: it is not read"),
     )
-    assert columns_of(PLAN, TABLE, {}, {"n": 0})[1].null == "0, of defaults="
-    lines = _table(found)
+    assert columns_of(PLAN, TABLE, {}, {"n": 0})[1].null == "0, the default"
+    lines = side_by_side(_rows(found))
     assert lines[0].split() == ["column", "type", "feeds", "kept", "nulls", "a", "null", "becomes"]
     assert lines[2].split() == ["n", "int64", "n", "no", "2", "an", "error"] and lines[4].split()[2:5] == ["-", "yes", "?"]
 
