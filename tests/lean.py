@@ -18,7 +18,7 @@ from os import fstat
 from typing import Any
 
 import pytest
-from _pytest import capture, runner, tmpdir
+from _pytest import capture, runner, tmpdir, unittest
 from _pytest import logging as logs
 
 # -- phases
@@ -34,25 +34,29 @@ class Phases:
     def pytest_runtest_protocol(self, item: Any, nextitem: pytest.Item | None) -> bool:
         if hasattr(item, "_request") and not item._request:
             item._initrequest()
-        # what is expected to fail passes by failing
-        quiet = item.get_closest_marker("xfail") is None
-        if _phase(item, "setup", quiet) is not None and (call := _phase(item, "call", quiet)) is not None and quiet:
+        if _phase(item, "setup") is not None and (call := _phase(item, "call")) is not None and _is_quiet(item):
             self._passed(call.start, call.stop)
         if item.session.shouldfail or item.session.shouldstop:
             # what tests share is ended with this one
             nextitem = None
-        _phase(item, "teardown", quiet, nextitem=nextitem)
+        _phase(item, "teardown", nextitem=nextitem)
         if hasattr(item, "_request"):
             item._request, item.funcargs = False, None
         return True
 
 
-def _phase(item: Any, when: Any, quiet: bool, **told: Any) -> Any:
-    """How it went, if it passed. Args: quiet: whether it is not reported then."""
+def _is_quiet(item: Any) -> bool:
+    """Whether a phase of a test that raised nothing has passed, and is not reported."""
+    # what is expected to fail passes by failing, also if a fixture has said so; and only a report has unittest's failures
+    return item.get_closest_marker("xfail") is None and not isinstance(item, unittest.TestCaseFunction)
+
+
+def _phase(item: Any, when: Any, **told: Any) -> Any:
+    """How it went, if it passed."""
     hook = getattr(item.ihook, f"pytest_runtest_{when}")
     reraise = (pytest.exit.Exception, KeyboardInterrupt)
     call: Any = runner.CallInfo.from_call(lambda: hook(item=item, **told), when=when, reraise=reraise)
-    if quiet and call.excinfo is None:
+    if call.excinfo is None and _is_quiet(item):
         # as a report would have it, for pytest's `tmp_path`
         item.stash.setdefault(tmpdir.tmppath_result_key, {})[when] = True
         return call
@@ -96,6 +100,16 @@ def _logs(plugin: Any, item: Any, when: str) -> contextlib.AbstractContextManage
     return _Logs(plugin, item, when)
 
 
+_begin_caplog: Any = logs.LogCaptureFixture.__init__
+
+
+def _caplog(self: Any, item: Any, **told: Any) -> None:
+    """Make the fixture. Raises: RuntimeError: its handler hears nothing: when the test began, nobody could see that it wants it."""
+    if "caplog" not in item.fixturenames and item.stash[logs.caplog_handler_key] not in logging.getLogger().handlers:
+        raise RuntimeError("name caplog among the arguments: tests/lean.py gives it no handler if getfixturevalue asks for it")
+    _begin_caplog(self, item, **told)
+
+
 # -- captures
 
 _snap = capture.FDCapture.snap
@@ -108,6 +122,7 @@ def _snap_if_written(self: Any) -> str:
 def begin(config: pytest.Config, passed: Callable[[float, float], None] | None) -> None:
     """Do less from now on. Args: passed: as of `Phases`; None: each phase is reported."""
     logs.LoggingPlugin._runtest_for = _logs  # type: ignore[method-assign, assignment]
+    logs.LogCaptureFixture.__init__ = _caplog  # type: ignore[method-assign]
     capture.FDCapture.snap = _snap_if_written  # type: ignore[method-assign]
     if passed is not None:
         config.pluginmanager.register(Phases(passed), "akrunner-phases")

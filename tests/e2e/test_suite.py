@@ -88,6 +88,36 @@ def broken():
 
 def test_ends_badly(broken): ...
 """
+HIDDEN = """
+import logging, unittest, pytest
+
+class Case(unittest.TestCase):
+    def test_fails(self):
+        self.assertEqual(1, 2)
+
+    def test_is_skipped(self):
+        self.skipTest("not today")
+
+    def test_passes(self): ...
+
+@pytest.fixture
+def expected(request):
+    request.applymarker(pytest.mark.xfail(strict=True))
+
+def test_late_mark(expected): ...
+
+def test_late_mark_that_is_right(expected):
+    assert False
+
+def test_caplog(caplog):
+    logging.warning("heard")
+    assert caplog.messages == ["heard"]
+
+def test_late_caplog(request):
+    caplog = request.getfixturevalue("caplog")
+    logging.warning("unheard")
+    assert not caplog.records
+"""
 GROUP = """
 import os, pytest
 pids = set()
@@ -108,6 +138,15 @@ def test_every_outcome_is_told_and_a_group_is_run_by_one(tmp_path: Path) -> None
     ended = (tmp_path / "base" / "log").read_text().splitlines()
     assert len(ended) == len(set(ended)), "a process ends once what the tests of a file share"
     assert len([line for line in ended if line.startswith("test_group.py ")]) == 1
+
+
+def test_what_only_a_report_or_a_handler_tells_is_told(tmp_path: Path) -> None:
+    code, said = done(pytest_of(tmp_path, {"test_hidden.py": HIDDEN}))
+    assert code == 1
+    for test in ("Case::test_fails", "test_late_mark", "test_late_caplog"):
+        assert f"FAILED test_hidden.py::{test}" in said, said
+    assert re.search(r"3 failed, 2 passed, 1 skipped, 1 xfailed in ", said), said
+    assert "[XPASS(strict)]" in said and "name caplog among the arguments" in said
 
 
 @pytest.mark.parametrize(
