@@ -58,7 +58,7 @@ def run_train(
     check_observer(observer)
     kept = {**vars(given), **apart}
     with (
-        Telling("train", given.script, given, observer) as told,
+        Telling("train", given.script, given, observer, model_out=model_out) as told,
         Keeping("train", kept, given.keep_run, page=page_of(given.report, given.keep_run)) as run,
     ):
         result = _train(run, told, given, model_out, remove_checkpoint_before_training)

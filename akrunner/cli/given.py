@@ -10,7 +10,7 @@ import contextlib
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -21,6 +21,7 @@ from akrunner.checks import check_choice, check_replaces_nothing
 from akrunner.cli import engines, jobfiles, keyed, records, values, variables
 from akrunner.jobfile import FILES, HEADS, check_kept, key_of
 from akrunner.options import COMMANDS, VERBS, Option, idle, is_given, meaningless, named, of_command, of_verb
+from akrunner.prepare.written import check_written
 
 ALL = "--help-all"
 #: annotations in the table -> the type to which a word of the command line is converted
@@ -170,25 +171,32 @@ def _check_meant(ctx: typer.Context, words: Mapping[str, Any], said: Sequence[st
 
 
 def _check_kept(ctx: typer.Context, words: Mapping[str, Any], name: str) -> None:
-    """Check that the output replaces no file that the command itself reads; the job checks the files that it reads.
+    """Check that what the job writes replaces neither another of its files nor one that the command itself reads.
 
-    Raises: ConfigError: the output is such a file.
+    Raises: ConfigError: it does.
     """
     file, output = jobfiles.file_of(ctx), words.get("output")
     if file is not None:
         check_kept(file.path, words)
-    if not isinstance(output, str) or not words.get("overwrite"):
-        return
+    read = list(_read_by_command(words, name))
+    if isinstance(output, str) and words.get("overwrite"):
+        check_replaces_nothing("output", output, read)
+    if name in (*HEADS, "pai"):
+        check_written(words, read)
+
+
+def _read_by_command(words: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
+    """Yield (what it is in words, path) of each file of arguments; the job checks the files that it reads itself."""
     for option in of_command(name):
         given = words.get(option.name) or ()
-        if option.name in FILES.values():
+        if option.name in FILES.values() or (name == "pai" and option.name == "file"):
             places = [given] if isinstance(given, str) else list(given)
         else:
             # the value may be in a file: --param key=@file
             values_ = [one.partition("=")[2] for one in given if isinstance(one, str)] if option.name in keyed.NAMES else []
             places = [one[1:] for one in values_ if one.startswith("@")]
         for place in filter(None, places):
-            check_replaces_nothing("output", output, [(f"a file that {option.words_in(name)[0]} names", place)])
+            yield f"a file that {option.words_in(name)[0]} names", place
 
 
 def _is_stdout(words: Mapping[str, Any]) -> bool:

@@ -215,7 +215,10 @@ def show(
 def report(
     run: str = typer.Argument(..., help=RUN_HELP),
     output: str | None = typer.Option(
-        None, "--output", "-o", help="The file, which is replaced if it exists. Default: report-r42.html here, for the run r42."
+        None,
+        "--output",
+        "-o",
+        help="The file; an older page there is replaced. Default: report-r42.html here, for the run r42.",
     ),
     as_json: bool = typer.Option(False, "--json", help=_JSON),
 ) -> None:

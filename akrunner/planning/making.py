@@ -30,6 +30,7 @@ from akrunner.planning.tasks import planned_tasks
 from akrunner.planning.text import HIDDEN, neat, value_shown
 from akrunner.prepare.arguments import Arguments
 from akrunner.prepare.job import checked
+from akrunner.prepare.written import check_written
 from akrunner.running.inputs import arriving_source, lines_source, table_of
 from akrunner.running.outputs import IN_MEMORY
 from akrunner.schema import Field, Schema
@@ -59,6 +60,7 @@ def plan_job(given: Arguments, verb: str, model_out: PathLike | None, follow: bo
             "source: an iterator's rows come once, and a plan would take the first of them; give a list, a table or a file"
         )
     _check_meant(verb, {**vars(given), "model_out": model_out, "follow": follow})
+    check_written({**vars(given), "model_out": model_out})
     engine = engine_of(given.engine)
     sources = {**vars(given), "source": table_of(given.source, engine)}
     lines = arriving_source(sources, follow, engine) if verb == "stream" else lines_source(sources, follow)

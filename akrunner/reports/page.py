@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _EXTRA = "the report of a run needs Vega and Jinja: pip install 'akrunner[report]'"
 #: what a page may do besides running its own scripts, which are named by their hashes: nothing
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+#: a page says in so many of its first bytes that akrunner has made it
+_MARK, _HEAD = b'<meta name="generator" content="akrunner">', 512
 #: what of Vega's library the page's own script calls; and the name of the file that has the library
 _EXPORTED, _LIBRARY = "window.vegaEmbed = vegaEmbed;", "vega.js"
 
@@ -61,7 +63,11 @@ def check_extra() -> None:
 
 
 def check_output(output: str | os.PathLike[str], name: str = "output") -> str:
-    """Return the path of a page that can be written there. Raises: ConfigError: it cannot be. Args: name: what it was given by."""
+    """Return the path of a page that can be written there. An older page of akrunner's is replaced, another file is not.
+
+    Args: name: the option that names the file.
+    Raises: ConfigError: no page can be written there.
+    """
     path = os.fspath(output)
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
@@ -72,7 +78,20 @@ def check_output(output: str | os.PathLike[str], name: str = "output") -> str:
         raise ConfigError(f"{name}: there is no directory {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ConfigError(f"{name}: the directory {folder} cannot be written")
+    with ours(ConfigError, f"{name}: cannot read {path}"):
+        is_other = os.path.exists(path) and not _is_page(path)
+    if is_other:
+        raise ConfigError(f"{name}: {path} is there already, and is no page of akrunner's; name another file")
     return path
+
+
+def _is_page(path: str) -> bool:
+    """Whether a file is a page of akrunner's, or is empty. Raises: OSError: it cannot be read."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(_HEAD)
+    return not head or _MARK in head
 
 
 def write(run: Record, folder: str, output: str) -> None:

@@ -17,7 +17,7 @@ def report(run: str | Run, output: str | os.PathLike[str] | None = None) -> str:
     Args:
         run: as for `akrunner.runs.get`; of one that still runs the page says how far it is; of a detached job it has what its
             cluster still knows, which is kept from then on.
-        output: the file, which is replaced if it exists; None: report-r42.html in the current directory, for the run r42.
+        output: the file; an older page there is replaced, another file is not; None: report-r42.html in the current directory, for the run r42.
     Returns:
         the path of the file.
     Raises:

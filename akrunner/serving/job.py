@@ -59,6 +59,7 @@ from akrunner.prepare.places import check_directories, directory
 from akrunner.prepare.python import check_requirements, interpreter_for
 from akrunner.prepare.reading import Reading
 from akrunner.prepare.schemas import schema_of
+from akrunner.prepare.written import check_written
 from akrunner.running.handing import hand_over
 from akrunner.running.inputs import arriving_source, table_of
 from akrunner.running.kept import kept_job, kept_to_its_end, page_of
@@ -164,6 +165,7 @@ def checked(given: PredictArguments, install: bool = True) -> Prediction:
     Args: install: install the requirements; False: only check them.
     Raises: ConfigError: an argument is wrong.
     """
+    check_written(vars(given))
     prepared = Prediction.prepare(given, engine_of(given.engine), install=install)
     check_output(given.output, given.output_format, given.overwrite, prepared.plan.result, layout_of(given))
     _check_replaces_nothing(given)

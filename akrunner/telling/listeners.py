@@ -21,6 +21,7 @@ from akrunner.history.reported import latest
 from akrunner.notebook.jobs import JobCell
 from akrunner.outcomes import Ended, failure, in_print, plain, success
 from akrunner.prepare.arguments import NotifyLike
+from akrunner.prepare.written import check_written
 from akrunner.screens import programs
 from akrunner.screens.programs import CELL, JobScreen
 from akrunner.screens.ways import AUTO, NONE
@@ -86,12 +87,13 @@ class Telling:
         head: its script, or model.
         asked: its arguments.
         observer: the user's observer.
+        apart: arguments of the verb that `asked` does not have, by name.
     Attributes:
         observer: takes what the engine tells, from the beginning of the block on; None if nobody wants to know.
     Raises: ConfigError: `notify=` is wrong; when the block begins: another argument is, and `notify=` is told so.
     """
 
-    def __init__(self, verb: str, head: object, asked: Asked, observer: Observer | None) -> None:
+    def __init__(self, verb: str, head: object, asked: Asked, observer: Observer | None, **apart: Any) -> None:
         self._began = time.time()
         self._about: dict[str, Any] = {
             "id": secrets.token_hex(8),
@@ -100,6 +102,7 @@ class Telling:
             "machine": socket.gethostname(),
             "began": self._began,
         }
+        self._given = {**vars(asked), **apart}
         #: where numbers go, as `Metrics` takes it
         self._numbers_to = (asked.metrics_file, asked.metrics_port, asked.metrics_host)
         self._notify = Notify(asked.notify) if asked.notify is not None else None
@@ -142,6 +145,8 @@ class Telling:
         if Spans.wanted():
             self._listeners.append(_Careful(Spans(verb, script)))
         self._show(f"{verb} {script}", verb.startswith("predict"))
+        # the file of metrics is written at once
+        check_written(self._given)
         if file is not None or port is not None:
             self._metrics = Metrics(verb, script, file, port, host)
             self._listeners.append(_Careful(self._metrics))

@@ -540,6 +540,10 @@ def test_a_job_does_not_replace_its_own_files(tmp_path: Path, capsys: pytest.Cap
         line = ["-o", str(tmp_path / "p.json"), "--overwrite", "--output-format", "jsonl", *given_]
         assert main.main(["run", str(tmp_path / "s.py"), "-i", str(tmp_path / "t.csv"), *line]) == 2
         assert "is a file that --param" in capsys.readouterr().err and (tmp_path / "p.json").read_text() == "{}"
+        for flag in ("--report", "--metrics-file"):
+            line = [flag, str(tmp_path / "p.json"), *given_]
+            assert main.main(["run", str(tmp_path / "s.py"), "-i", str(tmp_path / "t.csv"), *line]) == 2
+            assert "is a file that --param" in capsys.readouterr().err and (tmp_path / "p.json").read_text() == "{}"
     (tmp_path / "more.csv").write_text("a\n1\n")
     with zipfile.ZipFile(tmp_path / "more.zip", "w") as archive:
         archive.writestr("b.py", "")

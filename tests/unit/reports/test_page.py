@@ -133,12 +133,29 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch)
         page.check_extra()
 
 
+def test_only_a_page_is_replaced(tmp_path: Path, make: Make, library: None) -> None:
+    place = tmp_path / "r.html"
+    place.touch()
+    for _ in range(2):
+        page.write(*kept(make), page.check_output(place))
+    for other in ("def main(t): ...\n", "<!DOCTYPE html>\n<title>mine</title>\n"):
+        place.write_text(other)
+        with pytest.raises(
+            ConfigError, match=r"report: .*/r\.html is there already, and is no page of akrunner's; name another file"
+        ):
+            page.check_output(place, "report")
+
+
 def test_a_place_that_takes_no_page_is_told(tmp_path: Path, make: Make, library: None) -> None:
     with pytest.raises(ConfigError, match=r"report: .* is a directory; give the name of a file, such as .*report\.html"):
         page.check_output(tmp_path, "report")
     with pytest.raises(ConfigError, match="output: there is no directory /no/such"):
         page.check_output("/no/such/r.html")
     assert page.check_output("r.html") == "r.html"
+    with pytest.raises(
+        ConfigError, match="output: /dev/null is there already, and is no page of akrunner's; name another file"
+    ):
+        page.check_output("/dev/null")
     full = tmp_path / "full"
     full.mkdir()
     with pytest.raises(ConfigError, match="output: cannot write"):
