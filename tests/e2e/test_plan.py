@@ -99,7 +99,7 @@ def test_it_is_read_in_a_terminal(script: Path) -> None:
         "ports are chosen at the start",
         "result.table, in memory: told string",
         "warning: 4 rows for 8 workers: 4 of them get none; num_workers=4",
-        "warning: column 'word' has 2 nulls: a script that reads it needs defaults={'word': ...} in dataset() or batches(), or batches(nulls='none')",
+        "warning: column 'word' has 2 nulls: a script that reads it needs defaults={'word': ...} (--default word=...), or batches(nulls='none')",
     ):
         assert words in text, text
     assert repr(plan) == text
