@@ -133,6 +133,9 @@ class Touched:
             # the script has written the program, or something has changed it: it is unknown what it does
             return True
         if full not in written:
+            if os.path.exists(full) and not os.path.isfile(full):
+                # opening a FIFO would wait for its writer
+                return True
             try:
                 with open(full, encoding="utf-8", errors="replace") as stream:
                     text = stream.read(_MOST_TEXT)

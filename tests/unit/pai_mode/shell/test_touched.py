@@ -212,3 +212,9 @@ def test_a_name_is_known_by_a_program_that_had_it_among_its_words(place: Path) -
 @pytest.mark.parametrize("command", ["shred -u a.sql", "shfmt -w a.sql", "shuf -o b.sql a.sql"])
 def test_a_program_whose_name_begins_as_a_shells_changes_the_file_it_is_handed(command: str, place: Path) -> None:
     assert "a.sql" in changed(place, command)
+
+
+def test_a_fifo_that_a_script_reads_is_unknown_and_not_waited_for(place: Path) -> None:
+    os.mkfifo(place / "pipe")
+    for command in (". ./pipe", "bash pipe", "python3 pipe"):
+        assert changed(place, command) == ALL
