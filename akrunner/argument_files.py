@@ -32,7 +32,7 @@ def read(path: str, most: int | None = None) -> bytes:
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         found = os.fstat(fd)
-        if stat.S_ISFIFO(found.st_mode) and os.readlink(f"/proc/self/fd/{fd}").startswith("pipe:"):
+        if stat.S_ISFIFO(found.st_mode) and _has_no_name(fd, path):
             return _of_pipe(fd, most)
         if stat.S_ISDIR(found.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -42,6 +42,15 @@ def read(path: str, most: int | None = None) -> bytes:
             return stream.read(most)
     finally:
         os.close(fd)
+
+
+def _has_no_name(fd: int, path: str) -> bool:
+    """Whether an open pipe was made by the shell, and is no FIFO in a directory. Args: path: by which it was opened."""
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}").startswith("pipe:")
+    except OSError:
+        # macOS has no /proc
+        return path.startswith(("/dev/fd/", "/dev/stdin"))
 
 
 def _of_pipe(fd: int, most: int | None) -> bytes:

@@ -53,6 +53,23 @@ def test_the_pipe_of_a_shell_is_read_to_its_end(most: int | None, expected: byte
         os.close(source)
 
 
+def test_pipes_are_told_apart_where_there_is_no_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(path: str) -> str:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(os, "readlink", none)
+    os.mkfifo(tmp_path / "there")
+    with pytest.raises(OSError, match="it is a pipe, not a file"):
+        read(str(tmp_path / "there"))
+    source, sink = os.pipe()
+    os.write(sink, b"A=1\n")
+    os.close(sink)
+    try:
+        assert read(f"/dev/fd/{source}") == b"A=1\n"
+    finally:
+        os.close(source)
+
+
 def test_a_pipe_that_does_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(argument_files, "PIPE_SECONDS", 0.05)
     source, sink = os.pipe()
